@@ -1,0 +1,34 @@
+PY := .venv/bin/python
+ARGS ?=
+
+.PHONY: install run test lint types imports bench clean
+
+install: .venv/.installed
+
+# The stamp is as new as what it was made from; a changed lock or pyproject installs again.
+.venv/.installed: pyproject.toml constraints.txt
+	@test -x $(PY) || python3 -m venv .venv
+	@$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[embedded,dev]'
+	@touch $@
+
+run: install
+	@.venv/bin/graft demo $(ARGS)
+
+test: install
+	$(PY) -m pytest -n 2 tests
+
+lint: install
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+
+types: install
+	.venv/bin/mypy
+
+imports: install
+	.venv/bin/lint-imports
+
+bench: install
+	$(PY) -m bench $(ARGS)
+
+clean:
+	rm -rf .venv var build *.egg-info

@@ -1,0 +1,1 @@
+"""Commands: the composition roots of the local tools and of the daemon."""
