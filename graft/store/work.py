@@ -1,0 +1,265 @@
+"""What is to be done: one row per (address, need), however often and by whomever it was asked for.
+
+Webhooks, sweeps, operators and recovery all ask in the same way, by merging into the row. Retry, settling and
+rate-limit waits are the row's own `due_at`. A row is deleted only while its `ask_seq` is still the one that
+was done, so a need asked for again in the meantime is done again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from graft.database import Connection
+
+MAX_ATTEMPTS = 8
+
+
+class Ask(msgspec.Struct, frozen=True, kw_only=True):
+    """A wish that `need` be done at `address`.
+
+    `asked_at` orders wishes (the event's own time where it has one). `revive` is true where a person or an
+    event stands behind it; a sweep must not wake work that failed for good. `forced` asks for one run even if
+    nothing changed.
+    """
+
+    address: str
+    need: str
+    partition: int
+    asked_at: datetime
+    installation_id: int = 0
+    repository_id: int | None = None
+    head_sha: str | None = None
+    forced: bool = False
+    revive: bool = True
+    delay: float = 0.0
+
+
+class Work(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of work as its holder loaded it."""
+
+    address: str
+    need: str
+    ask_seq: int
+    partition: int
+    installation_id: int
+    repository_id: int | None
+    head_sha: str | None
+    asked_at: datetime
+    first_asked_at: datetime
+    due_at: datetime
+    forced: bool
+    attempts: int
+
+
+class Due(msgspec.Struct, frozen=True, kw_only=True):
+    """An address with something due, and the newest head asked for."""
+
+    address: str
+    partition: int
+    installation_id: int
+    head_sha: str | None
+
+
+def merged(asks: Iterable[Ask]) -> list[Ask]:
+    """One ask per (address, need): the newest one's facts, forced or reviving if any was. In key order, so
+    that two transactions never wait for each other crosswise."""
+    rows: dict[tuple[str, str], Ask] = {}
+    for ask in asks:
+        key = (ask.address, ask.need)
+        other = rows.get(key)
+        if other is None:
+            rows[key] = ask
+            continue
+        old, new = (other, ask) if ask.asked_at >= other.asked_at else (ask, other)
+        rows[key] = msgspec.structs.replace(
+            new,
+            head_sha=new.head_sha or old.head_sha,
+            installation_id=new.installation_id or old.installation_id,
+            repository_id=new.repository_id or old.repository_id,
+            forced=new.forced or old.forced,
+            revive=new.revive or old.revive,
+            delay=min(new.delay, old.delay),
+        )
+    return [rows[key] for key in sorted(rows)]
+
+
+_ASK = """
+INSERT INTO work AS w (address, need, partition, installation_id, repository_id, head_sha, asked_at, due_at, forced)
+SELECT a.address, a.need, a.partition, a.installation_id, a.repository_id, a.head_sha, a.asked_at,
+       now() + a.delay * interval '1 second', a.forced
+  FROM unnest($1::text[], $2::text[], $3::int[], $4::bigint[], $5::bigint[], $6::text[], $7::timestamptz[],
+              $8::float8[], $9::bool[])
+       AS a (address, need, partition, installation_id, repository_id, head_sha, asked_at, delay, forced)
+ ORDER BY a.address, a.need
+ON CONFLICT (address, need) DO UPDATE SET
+    ask_seq = nextval('work_seq'),
+    installation_id = CASE WHEN excluded.installation_id <> 0 THEN excluded.installation_id
+                           ELSE w.installation_id END,
+    repository_id = coalesce(excluded.repository_id, w.repository_id),
+    head_sha = CASE WHEN excluded.asked_at >= w.asked_at THEN coalesce(excluded.head_sha, w.head_sha)
+                    ELSE coalesce(w.head_sha, excluded.head_sha) END,
+    asked_at = greatest(excluded.asked_at, w.asked_at),
+    first_asked_at = CASE WHEN w.dead_at IS NULL THEN w.first_asked_at ELSE now() END,
+    due_at = CASE WHEN w.dead_at IS NULL THEN least(w.due_at, excluded.due_at) ELSE excluded.due_at END,
+    forced = w.forced OR excluded.forced,
+    attempts = CASE WHEN w.dead_at IS NULL AND w.head_sha IS NOT DISTINCT FROM excluded.head_sha
+                    THEN w.attempts ELSE 0 END,
+    dead_at = NULL
+"""
+
+
+async def ask(connection: Connection, asks: Iterable[Ask]) -> None:
+    """Merge the asks into their rows. Only a reviving ask touches a dead row."""
+    rows = merged(asks)
+    for revive, condition in ((True, ""), (False, " WHERE w.dead_at IS NULL")):
+        part = [a for a in rows if a.revive is revive]
+        if part:
+            await connection.execute(_ASK + condition, *_columns(part))
+
+
+def _columns(asks: Sequence[Ask]) -> tuple[list[Any], ...]:
+    return (
+        [a.address for a in asks],
+        [a.need for a in asks],
+        [a.partition for a in asks],
+        [a.installation_id for a in asks],
+        [a.repository_id for a in asks],
+        [a.head_sha for a in asks],
+        [a.asked_at for a in asks],
+        [a.delay for a in asks],
+        [a.forced for a in asks],
+    )
+
+
+async def due(
+    connection: Connection, partitions: Sequence[int], *, running: Sequence[str], per_installation: int, limit: int
+) -> list[Due]:
+    """Addresses with due work in these partitions, taken round robin over the installations.
+
+    Each installation offers its `per_installation` longest waiting addresses that are not `running`; the
+    first ones of all come before the second ones of any. A suspended or deleted installation offers only
+    `sync`: its other rows wait where they are.
+    """
+    rows = await connection.fetch(
+        """
+        WITH waiting AS (
+            SELECT w.address, w.partition, w.installation_id, min(w.due_at) AS due_at,
+                   (array_agg(w.head_sha ORDER BY w.asked_at DESC))[1] AS head_sha
+              FROM work w
+              LEFT JOIN installations i ON i.id = w.installation_id
+             WHERE w.partition = ANY($1::int[]) AND w.dead_at IS NULL AND w.due_at <= now()
+               AND NOT w.address = ANY($2::text[])
+               AND (w.need = 'sync' OR i.id IS NULL OR (i.suspended_at IS NULL AND i.deleted_at IS NULL))
+             GROUP BY w.address, w.partition, w.installation_id
+        ), ranked AS (
+            SELECT *, row_number() OVER (PARTITION BY installation_id ORDER BY due_at, address) AS turn
+              FROM waiting
+        )
+        SELECT address, partition, installation_id, head_sha FROM ranked
+         WHERE turn <= $3 ORDER BY turn, due_at LIMIT $4
+        """,
+        list(partitions),
+        list(running),
+        per_installation,
+        limit,
+    )
+    return [Due(**dict(row)) for row in rows]
+
+
+async def newest_heads(connection: Connection, addresses: Sequence[str]) -> dict[str, str]:
+    """The newest head asked for at each address that has live work naming one."""
+    rows = await connection.fetch(
+        """
+        SELECT DISTINCT ON (address) address, head_sha FROM work
+         WHERE address = ANY($1::text[]) AND head_sha IS NOT NULL AND dead_at IS NULL
+         ORDER BY address, asked_at DESC
+        """,
+        list(addresses),
+    )
+    return {row["address"]: row["head_sha"] for row in rows}
+
+
+async def load(connection: Connection, address: str) -> list[Work]:
+    """All that is due at an address now."""
+    rows = await connection.fetch(
+        """
+        SELECT address, need, ask_seq, partition, installation_id, repository_id, head_sha, asked_at,
+               first_asked_at, due_at, forced, attempts
+          FROM work WHERE address = $1 AND dead_at IS NULL AND due_at <= now() ORDER BY need
+        """,
+        address,
+    )
+    return [Work(**dict(row)) for row in rows]
+
+
+async def finish(connection: Connection, done: Iterable[Work]) -> None:
+    """Delete the rows that were done, except those asked for again since."""
+    rows = list(done)
+    await connection.execute(
+        """
+        DELETE FROM work w USING unnest($1::text[], $2::text[], $3::bigint[]) AS d (address, need, ask_seq)
+         WHERE w.address = d.address AND w.need = d.need AND w.ask_seq = d.ask_seq
+        """,
+        [w.address for w in rows],
+        [w.need for w in rows],
+        [w.ask_seq for w in rows],
+    )
+
+
+async def postpone(
+    connection: Connection, work: Work, *, seconds: float, failure: Mapping[str, Any] | None = None
+) -> None:
+    """Make a row due later. With a `failure` (metadata only) it counts as a failed attempt; without one it is
+    a wait, and counts nothing. A row asked for again since keeps its earlier time."""
+    await connection.execute(
+        """
+        UPDATE work SET due_at = now() + $4 * interval '1 second',
+               attempts = attempts + CASE WHEN $5::jsonb IS NULL THEN 0 ELSE 1 END,
+               last_failure = coalesce($5, last_failure),
+               dead_at = CASE WHEN $5::jsonb IS NOT NULL AND attempts + 1 >= $6 THEN now() END
+         WHERE address = $1 AND need = $2 AND ask_seq = $3
+        """,
+        work.address,
+        work.need,
+        work.ask_seq,
+        seconds,
+        failure,
+        MAX_ATTEMPTS,
+    )
+
+
+async def unforce(connection: Connection, work: Work) -> None:
+    """A forced run is forced once: its retries are ordinary ones."""
+    await connection.execute(
+        "UPDATE work SET forced = false WHERE address = $1 AND need = $2 AND ask_seq = $3",
+        work.address,
+        work.need,
+        work.ask_seq,
+    )
+
+
+async def bury(connection: Connection, work: Work, failure: Mapping[str, Any]) -> None:
+    """A permanent failure: the row stays for the operator to see, and nothing runs it until it is asked anew."""
+    await connection.execute(
+        """
+        UPDATE work SET dead_at = now(), attempts = attempts + 1, last_failure = $4
+         WHERE address = $1 AND need = $2 AND ask_seq = $3
+        """,
+        work.address,
+        work.need,
+        work.ask_seq,
+        failure,
+    )
+
+
+async def next_due_in(connection: Connection, partitions: Sequence[int]) -> timedelta | None:
+    """How long until the next row of these partitions is due, `None` when nothing waits."""
+    wait: timedelta | None = await connection.fetchval(
+        "SELECT min(due_at) - now() FROM work WHERE partition = ANY($1::int[]) AND dead_at IS NULL",
+        list(partitions),
+    )
+    return wait
