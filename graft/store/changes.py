@@ -53,9 +53,7 @@ class PullFacts(msgspec.Struct, frozen=True, kw_only=True):
     pr_updated_at: datetime
 
 
-_COLUMNS = (
-    "id, repository_id, pr_number, head_sha, base_ref, state, pr_updated_at, graft_comment_id, section_seq, author_id"
-)
+_COLUMNS = ", ".join(Change.__struct_fields__)
 
 
 async def put(connection: Connection, facts: PullFacts) -> Change | None:

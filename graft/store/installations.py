@@ -190,7 +190,9 @@ async def set_watched(
     connection: Connection, repository_id: int, watched: Mapping[str, Mapping[str, str | None]]
 ) -> None:
     """Remember the blobs last seen on each base branch, to tell whether a push changed them."""
-    await connection.execute("UPDATE repositories SET watched = $2 WHERE id = $1", repository_id, dict(watched))
+    await connection.execute(
+        "UPDATE repositories SET watched = $2 WHERE id = $1", repository_id, dict(watched)
+    )
 
 
 async def listed_installations(connection: Connection) -> list[int]:

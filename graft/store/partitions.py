@@ -144,4 +144,6 @@ async def give_back(connection: Connection, holder: str, partitions: list[int]) 
 
 async def retire(connection: Connection, holder: str) -> None:
     """Forget a replica that has given everything back."""
-    await connection.execute("DELETE FROM replicas WHERE holder = $1 OR seen_until < now() - interval '1 day'", holder)
+    await connection.execute(
+        "DELETE FROM replicas WHERE holder = $1 OR seen_until < now() - interval '1 day'", holder
+    )

@@ -136,7 +136,12 @@ def _columns(asks: Sequence[Ask]) -> tuple[list[Any], ...]:
 
 
 async def due(
-    connection: Connection, partitions: Sequence[int], *, running: Sequence[str], per_installation: int, limit: int
+    connection: Connection,
+    partitions: Sequence[int],
+    *,
+    running: Sequence[str],
+    per_installation: int,
+    limit: int,
 ) -> list[Due]:
     """Addresses with due work in these partitions, taken round robin over the installations.
 
