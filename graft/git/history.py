@@ -1,0 +1,44 @@
+"""Reads the commits of a range from one `git log -z` stream, at most as many as GitHub lists for a pull request."""
+
+from __future__ import annotations
+
+from graft.changes import Commit, Person
+from graft.git.process import Output
+
+MAX_COMMITS = 250  # GitHub's limit for a pull request's commits
+MAX_MESSAGES_BYTES = 16 << 20  # of all commits together
+
+_FIELDS = ("%H", "%P", "%an", "%ae", "%cn", "%ce", "%B")
+
+# One commit more than the limit tells a full list from a cut one.
+ARGUMENTS = (
+    "log", "-z", f"--max-count={MAX_COMMITS + 1}", "--format=tformat:" + "%x00".join(_FIELDS),
+    "--encoding=UTF-8", "--no-show-signature", "--no-notes", "--no-patch", "--no-color", "--no-decorate",
+)  # fmt: skip
+
+
+def read(output: Output) -> tuple[tuple[Commit, ...], bool]:
+    """The commits, oldest first, and whether there are more than were read.
+
+    No field can hold a NUL (git ends a message at the first one), so NULs alone separate fields and commits.
+    """
+    data = output.read_up_to(MAX_MESSAGES_BYTES)
+    truncated = not output.finished
+    fields = data.decode("utf-8", "replace").split("\0")
+    step = len(_FIELDS)
+    whole = len(fields) // step
+    commits = [_commit(fields[i * step : (i + 1) * step]) for i in range(whole)]
+    if len(commits) > MAX_COMMITS:
+        commits, truncated = commits[:MAX_COMMITS], True
+    return tuple(reversed(commits)), truncated
+
+
+def _commit(fields: list[str]) -> Commit:
+    sha, parents, author, author_email, committer, committer_email, message = fields
+    return Commit(
+        sha=sha,
+        message=message,
+        author=Person(name=author, email=author_email),
+        committer=Person(name=committer, email=committer_email),
+        parents=tuple(parents.split()),
+    )
