@@ -1,1 +1,5 @@
+"""What a change really does: the rule-based risk floor, the intent card and its section of the comment."""
 
+from graft.intent.floor import Floor, Reason, assess
+
+__all__ = ["Floor", "Reason", "assess"]
