@@ -1,0 +1,185 @@
+"""From the stream to rows: a pulled batch becomes one transaction, then it is acknowledged, then actors wake.
+
+Taking the same trigger twice changes nothing, so any replica may take any batch, in any order, more than once,
+and a crash between the commit and the acknowledgement costs nothing but the repetition. While the database is
+away the batch is kept, and the broker is told that it is being worked on. A trigger that the database refuses
+is retried alone, recorded dead and acknowledged: it must not stand in the way of others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+
+import asyncpg
+
+from graft import triggers
+from graft.bus import Bus, Pulled
+from graft.database import Connection, Pool
+from graft.errors import PermanentError
+from graft.intent import BUTTONS
+from graft.logs import get_logger
+from graft.store import deliveries, votes, work
+from graft.store.deliveries import Delivery
+from graft.triggers import Trigger
+
+log = get_logger(__name__)
+
+BATCH = 64
+PULL_SECONDS = 5.0
+RETRY_SECONDS = 1.0
+
+# The database is not there or not in the mood: the same statement may succeed later.
+UNAVAILABLE = (
+    OSError,
+    TimeoutError,
+    asyncpg.InterfaceError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.TransactionRollbackError,
+    asyncpg.ReadOnlySQLTransactionError,
+)
+
+
+class Inbox:
+    """Takes triggers from the shared consumer for as long as it runs."""
+
+    def __init__(self, *, bus: Bus, pool: Pool, partitions: int) -> None:
+        self.bus = bus
+        self.pool = pool
+        self.partitions = partitions
+        self.taken = 0
+        self.dead = 0
+
+    async def run(self) -> None:
+        """Pull until cancelled."""
+        while True:
+            try:
+                messages = await self.bus.pull(BATCH, PULL_SECONDS)
+            except asyncio.CancelledError:
+                raise
+            except Exception as error:  # noqa: BLE001 - supervision: the broker comes back or it does not
+                log.warning("pull failed", error=type(error).__name__)
+                await asyncio.sleep(RETRY_SECONDS)
+                continue
+            if messages:
+                # A batch in hand is finished also when the process drains: it is a matter of milliseconds.
+                await asyncio.shield(asyncio.ensure_future(self.take(messages)))
+
+    async def take(self, messages: Sequence[Pulled]) -> None:
+        """Store a batch and acknowledge it; afterwards its actors are awake."""
+        try:
+            woken = await self._stored(messages)
+        except Exception as error:  # noqa: BLE001 - one of them is poison; find out which
+            if len(messages) == 1:
+                await self._bury(messages[0], error)
+                return
+            for message in messages:
+                await self.take([message])
+            return
+        for message in messages:
+            await message.ack()
+        self.taken += len(messages)
+        for partition in woken:
+            await self.bus.wake(partition)
+
+    async def _stored(self, messages: Sequence[Pulled]) -> list[int]:
+        """Store a batch, waiting for the database as long as it takes."""
+        found = [triggers.decode(message.data) for message in messages]
+        return await self._patiently(messages, lambda connection: self._store(connection, found))
+
+    async def _patiently(
+        self, messages: Sequence[Pulled], step: Callable[[Connection], Awaitable[list[int]]]
+    ) -> list[int]:
+        while True:
+            try:
+                async with self.pool.acquire() as connection, connection.transaction():
+                    return await step(connection)
+            except UNAVAILABLE as error:
+                log.warning("database unavailable", error=type(error).__name__)
+                for message in messages:
+                    await message.in_progress()
+                await asyncio.sleep(RETRY_SECONDS)
+
+    async def _store(self, connection: Connection, found: Sequence[Trigger]) -> list[int]:
+        purged = await deliveries.purged(connection, sorted({t.installation_id for t in found}))
+        new = await deliveries.record(connection, [_delivery(t, purged) for t in found])
+        live = [t for t in found if t.delivery_id in new and t.installation_id not in purged]
+        asks = [ask for trigger in live for ask in self.asks(trigger)]
+        await work.ask(connection, asks)
+        await votes.hold(connection, [vote for t in live if (vote := _pressed(t)) is not None])
+        return sorted({ask.partition for ask in asks})
+
+    def asks(self, trigger: Trigger) -> list[work.Ask]:
+        """What a trigger asks for, as rows. Only a pull request's own event says which head is newest: a check
+        run that is asked for again may belong to an older one."""
+        own = trigger.event == "pull_request"
+        return [
+            work.Ask(
+                address=ask.address,
+                need=ask.need,
+                partition=triggers.partition_of(ask.address, self.partitions),
+                asked_at=trigger.event_at or trigger.received_at,
+                installation_id=trigger.installation_id,
+                repository_id=trigger.repository_id,
+                head_sha=trigger.head_sha if own else None,
+                forced=ask.forced,
+            )
+            for ask in triggers.needs_for(trigger)
+        ]
+
+    async def _bury(self, message: Pulled, error: Exception) -> None:
+        """Record a trigger that cannot be stored, and take it off the stream."""
+        reason = error.reason if isinstance(error, PermanentError) else type(error).__name__
+        log.error("trigger refused", delivery_id=message.delivery_id, reason=reason)
+        dead = Delivery(
+            delivery_id=message.delivery_id,
+            event=message.event,
+            received_at=datetime.now(UTC),
+            status="dead",
+            reason=reason,
+        )
+
+        async def record(connection: Connection) -> list[int]:
+            await deliveries.record(connection, [dead])
+            return []
+
+        await self._patiently([message], record)
+        await message.ack()
+        self.dead += 1
+
+
+def _delivery(trigger: Trigger, purged: set[int]) -> Delivery:
+    gone = trigger.installation_id in purged
+    return Delivery(
+        delivery_id=trigger.delivery_id,
+        event=trigger.event,
+        action=trigger.action,
+        installation_id=trigger.installation_id,
+        repository_id=trigger.repository_id,
+        received_at=trigger.received_at,
+        status="ignored" if gone else "accepted",
+        reason="purged" if gone else None,
+    )
+
+
+def _pressed(trigger: Trigger) -> votes.PendingVote | None:
+    """The vote in a press of one of the card's buttons."""
+    verdict = BUTTONS.get(trigger.button or "")
+    if verdict is None or trigger.check_run_id is None or trigger.repository_id is None:
+        return None
+    if trigger.sender_id is None or trigger.sender_login is None:
+        return None
+    return votes.PendingVote(
+        delivery_id=trigger.delivery_id,
+        installation_id=trigger.installation_id,
+        repository_id=trigger.repository_id,
+        check_run_id=trigger.check_run_id,
+        user_id=trigger.sender_id,
+        user_login=trigger.sender_login,
+        user_is_bot=trigger.sender_is_bot,
+        verdict=verdict,
+        voted_at=trigger.event_at or trigger.received_at,
+    )

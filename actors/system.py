@@ -1,0 +1,401 @@
+"""The actor system: which partitions this replica holds, and who runs in them.
+
+An actor is one coroutine per address, created when something is due there and gone when it is done; nothing
+of it is kept but what the next run can use. Postgres is the truth: any process may die at any moment, and
+whoever holds the partition next starts from the rows.
+
+Two loops run. The keeper renews leases every third of their length, takes free partitions up to the fair
+share and gives back a surplus. The dispatcher looks for due work when it is woken and at least once a second,
+and starts actors: round robin over the installations, each within its share of this replica's slots.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+import msgspec
+
+from graft.database import Pool
+from graft.errors import PermanentError, TransientError
+from graft.github import AppRefused, InstallationUnavailable, RateLimited
+from graft.logs import get_logger
+from graft.store import partitions, work
+from graft.store.partitions import LEASE_SECONDS, Lease, LostPartition
+from graft.store.work import Due, Work
+
+log = get_logger(__name__)
+
+POLL_SECONDS = 1.0
+REFUSED_PAUSE_SECONDS = 30.0
+PARK_SECONDS = 60.0
+
+
+class Actor(Protocol):
+    """What the system needs of an actor. `run` does the rows it is given, in its own order, and reports each
+    of them through `Run`; what it leaves unreported is tried again later."""
+
+    async def run(self, run: Run) -> None: ...
+
+
+class Run:
+    """One run of an actor: its rows, the lease it writes under, and what became of each row."""
+
+    def __init__(self, address: str, rows: list[Work], lease: Lease, pool: Pool) -> None:
+        self.address = address
+        self.lease = lease
+        self.pool = pool
+        self.rows = {row.need: row for row in rows}
+        self.doing = "starting"
+        self.since = time.monotonic()
+        self.head_sha: str | None = None
+        self.superseded = asyncio.Event()
+
+    def say(self, doing: str) -> None:
+        """What the run is doing now, for operators; never anything from a pull request."""
+        self.doing = doing
+        self.since = time.monotonic()
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset(self.rows)
+
+    @property
+    def installation_id(self) -> int:
+        return next(iter(self.rows.values())).installation_id
+
+    @property
+    def seq(self) -> int:
+        """The newest ask this run answers: what it publishes is as new as that."""
+        return max(row.ask_seq for row in self.rows.values())
+
+    async def finish(
+        self, *needs: str, also: Callable[[Any], Awaitable[None]] | None = None
+    ) -> None:
+        """Mark needs as done; `also` runs in the same transaction, after the lease was proven to stand.
+
+        Raises LostPartition, with nothing written, where the partition has changed hands.
+        """
+        rows = [self.rows[need] for need in needs if need in self.rows]
+        async with self.pool.acquire() as connection, connection.transaction():
+            await partitions.guard(connection, self.lease)
+            if also is not None:
+                await also(connection)
+            await work.finish(connection, rows)
+        for row in rows:
+            del self.rows[row.need]
+
+    async def postpone(self, need: str, seconds: float, failure: Mapping[str, Any] | None = None) -> None:
+        """Do a need later; it counts as failed only with a `failure`."""
+        row = self.rows.pop(need)
+        async with self.pool.acquire() as connection, connection.transaction():
+            await partitions.guard(connection, self.lease)
+            await work.postpone(connection, row, seconds=seconds, failure=failure)
+
+    async def bury(self, need: str, failure: Mapping[str, Any]) -> None:
+        """Give a need up for good, leaving it for the operator to see."""
+        row = self.rows.pop(need)
+        async with self.pool.acquire() as connection, connection.transaction():
+            await partitions.guard(connection, self.lease)
+            await work.bury(connection, row, failure)
+
+
+class Running(msgspec.Struct, kw_only=True):
+    """A running actor, as the system and operators see it."""
+
+    due: Due
+    task: asyncio.Task[None]
+    run: Run | None = None
+
+
+class Wakes(Protocol):
+    """The part of the bus that the system uses."""
+
+    async def subscribe_wakes(self, handler: Callable[[int], None]) -> Any: ...
+
+
+class ActorSystem:
+    """Runs the actors of the partitions that this replica holds."""
+
+    def __init__(
+        self,
+        *,
+        pool: Pool,
+        bus: Wakes,
+        actors: Mapping[str, Actor],
+        holder: str,
+        version: str,
+        partition_of: Callable[[str], int],
+        concurrency: int = 32,
+    ) -> None:
+        self.pool = pool
+        self.bus = bus
+        self.actors = actors
+        self.holder = holder
+        self.version = version
+        self.partition_of = partition_of
+        self.concurrency = concurrency
+        self.per_installation = max(1, concurrency // 4)
+        self.held: dict[int, int] = {}
+        self.running: dict[str, Running] = {}
+        self.refused: str | None = None
+        self.changed_hands = 0
+        self._refused_until = 0.0
+        self._lease_until = 0.0
+        self._wake = asyncio.Event()
+        self._draining = False
+        self._loops: list[asyncio.Task[None]] = []
+
+    # ------------------------------------------------------------------------------------------- life
+
+    async def start(self) -> None:
+        """Take the first partitions and begin to work."""
+        await self.bus.subscribe_wakes(self.wake)
+        await self._keep_once()
+        self._loops = [
+            asyncio.create_task(self._forever(self._keep_once, LEASE_SECONDS / 3), name="keeper"),
+            asyncio.create_task(self._dispatch_forever(), name="dispatcher"),
+        ]
+
+    async def drain(self, *, seconds: float = 20.0) -> None:
+        """Let running actors finish (at most `seconds`), give everything back, and stop.
+
+        Partitions with nothing running go back at once, so that another replica carries on without a gap.
+        """
+        self._draining = True
+        self._wake.set()
+        deadline = time.monotonic() + seconds
+        try:
+            await self._announce()
+            while self.running and time.monotonic() < deadline:
+                await self._give_back(self._idle_partitions())
+                tasks = [entry.task for entry in self.running.values()]
+                await asyncio.wait(
+                    tasks,
+                    timeout=min(LEASE_SECONDS / 3, max(0.0, deadline - time.monotonic())),
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+        finally:
+            await self._stop()
+
+    async def _stop(self) -> None:
+        for task in (*self._loops, *(entry.task for entry in self.running.values())):
+            task.cancel()
+        await asyncio.gather(
+            *self._loops, *(entry.task for entry in self.running.values()), return_exceptions=True
+        )
+        try:
+            await self._give_back(list(self.held))
+            async with self.pool.acquire() as connection:
+                await partitions.retire(connection, self.holder)
+        except Exception as error:  # noqa: BLE001 - the leases run out by themselves
+            log.warning("partitions not given back", error=type(error).__name__)
+
+    async def _forever(self, step: Callable[[], Awaitable[None]], seconds: float) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            try:
+                await step()
+            except Exception as error:  # noqa: BLE001 - supervision: a lost database must not end the loop
+                log.warning("keeper failed", error=type(error).__name__)
+                if time.monotonic() >= self._lease_until:
+                    self._drop(list(self.held))
+
+    # ---------------------------------------------------------------------------------------- leases
+
+    @property
+    def leases_stand(self) -> bool:
+        """Whether the leases are good by this process's own clock."""
+        return time.monotonic() < self._lease_until
+
+    async def _announce(self) -> None:
+        async with self.pool.acquire() as connection:
+            await partitions.announce(
+                connection, self.holder, version=self.version, draining=self._draining
+            )
+
+    async def _keep_once(self) -> None:
+        began = time.monotonic()
+        await self._announce()
+        async with self.pool.acquire() as connection:
+            held = await partitions.renew(connection, self.holder)
+            if not self._draining:
+                held |= await partitions.take(connection, self.holder)
+            surplus = 0 if self._draining else await partitions.surplus(connection, self.holder)
+        # A lease counts from before the statement was sent: our clock may be late, never early.
+        self._lease_until = began + LEASE_SECONDS
+        self._drop([p for p, epoch in self.held.items() if held.get(p) != epoch])
+        if held != self.held:
+            self.held = held
+            self._wake.set()
+        if surplus:
+            await self._give_back(self._idle_partitions()[:surplus])
+
+    def _idle_partitions(self) -> list[int]:
+        busy = {entry.due.partition for entry in self.running.values()}
+        return [p for p in self.held if p not in busy]
+
+    async def _give_back(self, given: list[int]) -> None:
+        if not given:
+            return
+        for partition in given:
+            self.held.pop(partition, None)
+        async with self.pool.acquire() as connection:
+            await partitions.give_back(connection, self.holder, given)
+
+    def _drop(self, lost: list[int]) -> None:
+        """Stop whatever runs in partitions that belong to somebody else now."""
+        for partition in lost:
+            self.held.pop(partition, None)
+            self.changed_hands += 1
+        gone = set(lost)
+        for entry in self.running.values():
+            if entry.due.partition in gone:
+                entry.task.cancel()
+
+    # ------------------------------------------------------------------------------------- dispatching
+
+    def wake(self, partition: int) -> None:
+        """Look for due work now, if the partition is ours."""
+        if partition in self.held:
+            self._wake.set()
+
+    async def _dispatch_forever(self) -> None:
+        while True:
+            try:
+                await asyncio.wait_for(self._wake.wait(), POLL_SECONDS)
+            except TimeoutError:
+                pass
+            self._wake.clear()
+            try:
+                await self._dispatch()
+            except Exception as error:  # noqa: BLE001 - supervision: look again in a second
+                log.warning("dispatcher failed", error=type(error).__name__)
+                await asyncio.sleep(POLL_SECONDS)
+
+    async def _dispatch(self) -> None:
+        if self._draining or not self.held or not self.leases_stand:
+            return
+        await self._supersede()
+        if time.monotonic() < self._refused_until:
+            return
+        free = self.concurrency - len(self.running)
+        if free <= 0:
+            return
+        async with self.pool.acquire() as connection:
+            found = await work.due(
+                connection,
+                list(self.held),
+                running=list(self.running),
+                per_installation=self.per_installation,
+                limit=self.concurrency,
+            )
+        busy: dict[int, int] = {}
+        for entry in self.running.values():
+            busy[entry.due.installation_id] = busy.get(entry.due.installation_id, 0) + 1
+        for due in found:
+            share = busy.get(due.installation_id, 0)
+            if free <= 0 or share >= self.per_installation or due.partition not in self.held:
+                continue
+            busy[due.installation_id] = share + 1
+            free -= 1
+            self._start(due)
+
+    async def _supersede(self) -> None:
+        """Tell running actors that a newer head was asked for."""
+        if not self.running:
+            return
+        async with self.pool.acquire() as connection:
+            heads = await work.newest_heads(connection, list(self.running))
+        for address, head_sha in heads.items():
+            entry = self.running.get(address)
+            if entry and entry.run and entry.run.head_sha and entry.run.head_sha != head_sha:
+                entry.run.superseded.set()
+
+    def _start(self, due: Due) -> None:
+        task = asyncio.create_task(self._run(due), name=due.address)
+        self.running[due.address] = Running(due=due, task=task)
+        task.add_done_callback(lambda _: self._ended(due.address))
+
+    def _ended(self, address: str) -> None:
+        self.running.pop(address, None)
+        self._wake.set()
+
+    async def _run(self, due: Due) -> None:
+        lease = Lease(partition=due.partition, holder=self.holder, epoch=self.held[due.partition])
+        async with self.pool.acquire() as connection:
+            rows = await work.load(connection, due.address)
+        if not rows:
+            return
+        run = Run(due.address, rows, lease, self.pool)
+        self.running[due.address].run = run
+        actor = self.actors[due.address.partition(".")[0]]
+        try:
+            await actor.run(run)
+            self.refused = None
+            if run.rows:
+                raise TransientError("the actor left work unreported", reason="unreported")
+        except LostPartition:
+            log.info("changed hands", address=due.address)
+        except AppRefused as error:
+            # The App's own fault, not this work's: count no attempt, leave every row due, look again soon.
+            self.refused = str(error)
+            self._refused_until = time.monotonic() + REFUSED_PAUSE_SECONDS
+            log.error("app refused", address=due.address)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # noqa: BLE001 - supervision: every failure becomes a row's fate
+            await self._fail(run, error)
+
+    async def _park(self, run: Run, need: str, row: Work) -> None:
+        """The installation was suspended or removed: find out which, and let its rows wait for that."""
+        address = f"installation.{row.installation_id}"
+        if run.address == address:
+            await run.postpone(need, backoff(row.attempts), {"error": "InstallationUnavailable", "reason": None})
+            return
+        ask = work.Ask(
+            address=address,
+            need="sync",
+            partition=self.partition_of(address),
+            asked_at=datetime.now(UTC),
+            installation_id=row.installation_id,
+        )
+        async with self.pool.acquire() as connection:
+            await work.ask(connection, [ask])
+        await run.postpone(need, PARK_SECONDS)
+
+    async def _fail(self, run: Run, error: Exception) -> None:
+        """Decide what becomes of the rows that a failed run left."""
+        failure = describe(error)
+        log.warning("work failed", address=run.address, **failure)
+        try:
+            for need, row in list(run.rows.items()):
+                if isinstance(error, InstallationUnavailable):
+                    await self._park(run, need, row)
+                elif isinstance(error, PermanentError):
+                    await run.bury(need, failure)
+                elif isinstance(error, RateLimited | Busy):
+                    await run.postpone(need, error.retry_after or POLL_SECONDS)
+                else:
+                    hinted = error.retry_after if isinstance(error, TransientError) else None
+                    await run.postpone(need, max(hinted or 0.0, backoff(row.attempts)), failure)
+        except LostPartition:
+            log.info("changed hands", address=run.address)
+
+
+class Busy(TransientError):
+    """Nothing is wrong with the work, it only has to wait: another publisher is at it, or GitHub shows an older
+    head than the one asked for. Waited out, and never counted towards dead work."""
+
+
+def backoff(attempts: int) -> float:
+    """Seconds until the next try: 2, 4, 8, … up to ten minutes."""
+    return float(min(600, 2 ** (attempts + 1)))
+
+
+def describe(error: Exception) -> dict[str, Any]:
+    """An error as metadata: its class and reason code, never its text."""
+    return {"error": type(error).__name__, "reason": getattr(error, "reason", None)}
