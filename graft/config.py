@@ -1,0 +1,420 @@
+"""Settings: one frozen value from the environment, every variable described once, all problems at once.
+
+`Settings.from_env(mapping)` is the only reader of environment variables. It raises ConfigError with every
+problem, each naming its variable and never its value. `docs/configuration.md` is `reference()`:
+`python -m graft.config > docs/configuration.md`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Annotated, Any, Final, TypeVar, get_args, get_origin, get_type_hints
+
+from msgspec import Struct
+
+from graft import values
+from graft.errors import ConfigError
+from graft.globs import Glob
+from graft.values import Address, Secret
+
+__all__ = ["Address", "BrokerSettings", "DatabaseSettings", "Secret", "Settings", "reference"]
+
+
+class Variable(Struct, frozen=True, kw_only=True):
+    """How one setting is written: `parse` raises ValueError with a reason that does not hold the value.
+
+    Without a `default` (a text, as if it stood in the environment) the variable is `required` or absent.
+    """
+
+    name: str
+    parse: Callable[[str], Any]
+    doc: str
+    default: str | None = None
+    required: bool = False
+    secret: bool = False
+
+
+def _variable(name: str, parse: Callable[[str], Any], doc: str, **how: Any) -> Variable:
+    return Variable(name=name, parse=parse, doc=doc, **how)
+
+
+DatabaseUrl = Annotated[
+    Secret,
+    _variable(
+        "DATABASE_URL",
+        values.database_url,
+        "Postgres 17 or newer: `postgresql://user:password@host/database`.",
+        required=True,
+        secret=True,
+    ),
+]
+NatsUrl = Annotated[
+    Secret,
+    _variable(
+        "NATS_URL",
+        values.nats_url,
+        "NATS 2.11 or newer with JetStream: `nats://host:4222`, several separated by commas; `tls://` for TLS.",
+        required=True,
+        secret=True,
+    ),
+]
+NatsCredentials = Annotated[
+    str | None,
+    _variable("NATS_CREDS", values.readable_file, "Path of a NATS credentials file (`.creds`)."),
+]
+NatsPrefix = Annotated[
+    str,
+    _variable(
+        "GRAFT_NATS_PREFIX",
+        values.prefix,
+        "First token of every NATS subject and, in capitals, the stream's name; another one lets two "
+        "installations share a broker.",
+        default="graft",
+    ),
+]
+
+_T = TypeVar("_T", bound="_Environment")
+
+
+class _Environment(Struct, frozen=True, kw_only=True):
+    """A struct whose fields are read from the variables they are annotated with."""
+
+    @classmethod
+    def from_env(cls: type[_T], environment: Mapping[str, str]) -> _T:
+        """Read the settings; empty and blank variables count as unset.
+
+        Raises ConfigError with all problems.
+        """
+        problems: list[str] = []
+        fields: dict[str, Any] = {}
+        for field, variable in variables(cls).items():
+            text = environment.get(variable.name, "")
+            if not text.strip():
+                if variable.required:
+                    problems.append(f"{variable.name}: not set; {variable.doc[0].lower()}{variable.doc[1:]}")
+                    continue
+                if variable.default is None:
+                    continue
+                text = variable.default
+            try:
+                fields[field] = variable.parse(text)
+            except values.Invalid as invalid:
+                problems += [f"{variable.name}: {reason}" for reason in invalid.reasons]
+        if not problems:
+            settings = cls(**fields)
+            problems += settings.contradictions()
+        if problems:
+            raise ConfigError(problems)
+        return settings
+
+    def contradictions(self) -> list[str]:
+        """Problems of values that are fine one by one."""
+        return []
+
+
+def variables(settings: type[Struct]) -> dict[str, Variable]:
+    """Each field that comes from a variable, in the order of the struct."""
+    found = {}
+    for field, hint in get_type_hints(settings, include_extras=True).items():
+        if get_origin(hint) is Annotated:
+            for extra in get_args(hint)[1:]:
+                if isinstance(extra, Variable):
+                    found[field] = extra
+    return {field: found[field] for field in settings.__struct_fields__ if field in found}
+
+
+class DatabaseSettings(_Environment, frozen=True, kw_only=True):
+    """What `graft migrate` needs."""
+
+    database_url: DatabaseUrl
+
+
+class BrokerSettings(_Environment, frozen=True, kw_only=True):
+    """What `graftctl` needs."""
+
+    nats_url: NatsUrl
+    nats_creds: NatsCredentials = None
+    nats_prefix: NatsPrefix
+
+
+class Settings(_Environment, frozen=True, kw_only=True):
+    """Everything that `graft serve` needs."""
+
+    database_url: DatabaseUrl
+    nats_url: NatsUrl
+    nats_creds: NatsCredentials = None
+    nats_prefix: NatsPrefix
+
+    github_app_id: Annotated[
+        int,
+        _variable("GITHUB_APP_ID", values.whole(1), "The GitHub App's numeric id.", required=True),
+    ]
+    github_app_slug: Annotated[
+        str | None,
+        _variable(
+            "GITHUB_APP_SLUG",
+            values.slug,
+            "The App's name in its URL (`https://github.com/apps/<slug>`). Comments by `<slug>[bot]` count as "
+            "Graft's own where GitHub does not say which App wrote them.",
+        ),
+    ] = None
+    github_app_private_key: Annotated[
+        Secret,
+        _variable(
+            "GITHUB_APP_PRIVATE_KEY",
+            values.private_key,
+            "The App's private key: PEM, PEM with `\\n` escapes, base64 of the PEM, or the path of a PEM file.",
+            required=True,
+            secret=True,
+        ),
+    ]
+    github_webhook_secret: Annotated[
+        Secret,
+        _variable(
+            "GITHUB_WEBHOOK_SECRET",
+            values.secret,
+            "The App's webhook secret.",
+            required=True,
+            secret=True,
+        ),
+    ]
+    github_webhook_secret_previous: Annotated[
+        Secret | None,
+        _variable(
+            "GITHUB_WEBHOOK_SECRET_PREVIOUS",
+            values.secret,
+            "The webhook secret before this one, accepted as well while the secret is being changed.",
+            secret=True,
+        ),
+    ] = None
+    github_api_url: Annotated[
+        str,
+        _variable(
+            "GITHUB_API_URL",
+            values.http_url,
+            "Root of the REST API; `https://HOST/api/v3` for GitHub Enterprise Server.",
+            default="https://api.github.com",
+        ),
+    ]
+
+    listen: Annotated[
+        Address,
+        _variable(
+            "GRAFT_LISTEN",
+            values.address,
+            "`host:port` that webhooks, health and metrics are served on; `0.0.0.0:8080` for all interfaces.",
+            default="127.0.0.1:8080",
+        ),
+    ]
+
+    anthropic_api_key: Annotated[
+        Secret | None,
+        _variable(
+            "ANTHROPIC_API_KEY",
+            values.secret,
+            "Key for the Anthropic API. Without a key or token cards show the risk floor only.",
+            secret=True,
+        ),
+    ] = None
+    anthropic_auth_token: Annotated[
+        Secret | None,
+        _variable(
+            "ANTHROPIC_AUTH_TOKEN",
+            values.secret,
+            "Bearer token for the Anthropic API or a gateway, instead of a key.",
+            secret=True,
+        ),
+    ] = None
+    anthropic_base_url: Annotated[
+        str | None,
+        _variable("ANTHROPIC_BASE_URL", values.http_url, "Root of the Anthropic API, for a gateway."),
+    ] = None
+    fast_model: Annotated[
+        str,
+        _variable(
+            "GRAFT_INTENT_FAST_MODEL",
+            values.model_name,
+            "Model that writes the card of a change whose floor is trivial.",
+            default="claude-haiku-5-5",
+        ),
+    ]
+    strong_model: Annotated[
+        str,
+        _variable(
+            "GRAFT_INTENT_STRONG_MODEL",
+            values.model_name,
+            "Model that writes every other card and verifies all of them.",
+            default="claude-opus-5-5",
+        ),
+    ]
+    sensitive_paths: Annotated[
+        tuple[Glob, ...],
+        _variable(
+            "GRAFT_INTENT_SENSITIVE_PATHS",
+            values.globs,
+            "Globs of paths that make a change sensitive, separated by commas: `services/billing/**,*.tf`. "
+            "A repository's graft.yaml can add to them.",
+        ),
+    ] = ()
+    daily_budget_usd: Annotated[
+        Decimal,
+        _variable(
+            "GRAFT_INTENT_DAILY_BUDGET_USD",
+            values.amount,
+            "US dollars that models may cost per repository and day (UTC); 0 calls no model.",
+            default="5",
+        ),
+    ]
+
+    feedback_poll_cron: Annotated[
+        str,
+        _variable(
+            "GRAFT_FEEDBACK_POLL_CRON",
+            values.cron,
+            "When reactions on comments are read (cron, five fields, UTC).",
+            default="*/15 * * * *",
+        ),
+    ]
+    settle_seconds: Annotated[
+        float,
+        _variable(
+            "GRAFT_SETTLE_SECONDS",
+            values.seconds(0, 3600),
+            "How long a pull request has to go without a push before a model is asked.",
+            default="15",
+        ),
+    ]
+    settle_cap_seconds: Annotated[
+        float,
+        _variable(
+            "GRAFT_SETTLE_CAP_SECONDS",
+            values.seconds(0, 86_400),
+            "Longest wait for pushes to settle, counted from the first of them.",
+            default="120",
+        ),
+    ]
+    incident_label: Annotated[
+        str,
+        _variable(
+            "GRAFT_INCIDENT_LABEL",
+            values.label,
+            "Label that marks an issue or pull request as an incident; upper and lower case are the same.",
+            default="incident",
+        ),
+    ]
+
+    partitions: Annotated[
+        int,
+        _variable(
+            "GRAFT_PARTITIONS",
+            values.whole(1, 1024),
+            "Shares that the work is dealt out in, when a database is first used; at least one per replica.",
+            default="32",
+        ),
+    ]
+    concurrency: Annotated[
+        int,
+        _variable(
+            "GRAFT_CONCURRENCY",
+            values.whole(1, 1024),
+            "Pull requests, repositories and installations that one replica works on at a time.",
+            default="16",
+        ),
+    ]
+    stream_max_bytes: Annotated[
+        int,
+        _variable(
+            "GRAFT_STREAM_MAX_BYTES",
+            values.whole(65_536, 2**40),
+            "Size of the JetStream stream; when it is full, deliveries are refused with 503.",
+            default=str(256 * 1024 * 1024),
+        ),
+    ]
+    stream_replicas: Annotated[
+        int,
+        _variable(
+            "GRAFT_STREAM_REPLICAS",
+            values.one_of_numbers(1, 3, 5),
+            "NATS servers that keep a copy of the stream.",
+            default="1",
+        ),
+    ]
+    log_level: Annotated[
+        str,
+        _variable(
+            "GRAFT_LOG_LEVEL",
+            values.one_of("debug", "info", "warning", "error"),
+            "Least severe level that is logged: `debug`, `info`, `warning`, `error`.",
+            default="info",
+        ),
+    ]
+    log_format: Annotated[
+        str,
+        _variable(
+            "GRAFT_LOG_FORMAT",
+            values.one_of("json", "console"),
+            "`json` (a line each) or `console`.",
+            default="json",
+        ),
+    ]
+
+    def contradictions(self) -> list[str]:
+        problems = []
+        if self.settle_cap_seconds < self.settle_seconds:
+            problems.append("GRAFT_SETTLE_CAP_SECONDS: shorter than GRAFT_SETTLE_SECONDS; raise it")
+        if self.github_webhook_secret_previous == self.github_webhook_secret:
+            problems.append(
+                "GITHUB_WEBHOOK_SECRET_PREVIOUS: the same as GITHUB_WEBHOOK_SECRET; unset it or set the new one"
+            )
+        return problems
+
+
+# Variables with these beginnings are Graft's: an unknown one is probably misspelt.
+_OWN: Final = ("GRAFT_", "GITHUB_APP_", "GITHUB_WEBHOOK_")
+_NOT_SETTINGS: Final = ("GRAFT_TEST_",)
+
+
+def warnings(environment: Mapping[str, str], settings: Settings) -> tuple[str, ...]:
+    """What an operator should look at although the start goes on: names and reasons, never values."""
+    known = {variable.name for variable in variables(Settings).values()}
+    found = []
+    for name in sorted(environment):
+        if name not in known and name.startswith(_OWN) and not name.startswith(_NOT_SETTINGS):
+            near = difflib.get_close_matches(name, known, n=1)
+            found.append(f"{name}: not a setting of Graft" + (f"; did you mean {near[0]}?" if near else ""))
+    if any(not glob.pattern.isascii() for glob in settings.sensitive_paths):
+        found.append("GRAFT_INTENT_SENSITIVE_PATHS: holds a glob with characters outside ASCII")
+    if settings.github_api_url.startswith("http://"):
+        found.append("GITHUB_API_URL: not https, tokens travel unencrypted")
+    return tuple(found)
+
+
+def reference() -> str:
+    """`docs/configuration.md`."""
+    lines = [
+        "# Configuration",
+        "",
+        "Written by `python -m graft.config`; change `graft/config.py`, not this page.",
+        "",
+        "All settings are environment variables. An empty one counts as unset. `graft serve` reports every",
+        "problem at once, by name, and never shows a value. Secrets are shown as stars wherever they appear.",
+        "",
+        "| variable | default | meaning |",
+        "| --- | --- | --- |",
+    ]
+    for variable in variables(Settings).values():
+        marks = [mark for mark, on in (("required", variable.required), ("secret", variable.secret)) if on]
+        default = f"`{variable.default}`" if variable.default is not None else ", ".join(marks)
+        lines.append(f"| `{variable.name}` | {default} | {variable.doc} |")
+    lines += [
+        "",
+        "`graft migrate` reads `DATABASE_URL` only; `graftctl` reads `NATS_URL`, `NATS_CREDS` and",
+        "`GRAFT_NATS_PREFIX`. `graft review` reads none.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(reference(), end="")
