@@ -1,0 +1,390 @@
+"""The way from the ingress to the actors: JetStream carries triggers, core NATS wake-ups and signals.
+
+What was published and acknowledged is on the broker's disk and is delivered at least once, to any replica, in
+any order. Wake-ups and signals may get lost and nothing depends on them. The connection comes back by itself
+for as long as the process runs; until then publishing fails fast and pulling finds nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+import nats.errors
+import nats.js.errors
+from msgspec import Struct
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+
+from graft import streams, triggers
+from graft.errors import ConfigError, PermanentError, TransientError
+from graft.logs import get_logger
+from graft.streams import StreamSettings
+from graft.triggers import Trigger
+
+log = get_logger("bus")
+
+# GitHub waits ten seconds for an answer: both together have to be well below.
+_CONNECTION_GRACE: Final = 2.0
+_PUBLISH_TIMEOUT: Final = 5.0
+# How long one pull request stays open at the server.
+_PULL_EXPIRES: Final = 30.0
+_RETRY_WAIT: Final = 0.5
+
+_NATS_ERRORS = (nats.errors.Error, TimeoutError, OSError)
+
+
+class BusUnavailable(TransientError):
+    """The broker did not take or answer it; it may all the same have been stored."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, reason="bus_unavailable")
+
+
+class StreamFull(TransientError):
+    """The stream has reached its size; nothing was stored."""
+
+    def __init__(self) -> None:
+        super().__init__("the stream is full", reason="stream_full")
+
+
+class Published(Struct, frozen=True):
+    """The broker has it. `duplicate`: it had the same delivery within the window and stored nothing new."""
+
+    duplicate: bool
+
+
+class Backlog(Struct, frozen=True, kw_only=True):
+    """What lies in the stream: `waiting` not yet delivered, `unacknowledged` delivered to a replica."""
+
+    messages: int
+    bytes: int
+    max_bytes: int
+    waiting: int
+    unacknowledged: int
+    redelivered: int
+
+
+class Pulled:
+    """One message of the stream. `trigger` is `None` where the message is none; `problem` then says why.
+
+    Acknowledgements do not raise: one that is lost costs one more delivery.
+    """
+
+    __slots__ = ("_message", "deliveries", "delivery_id", "problem", "trigger")
+
+    def __init__(self, message: Msg) -> None:
+        self._message = message
+        self.delivery_id: str = (message.headers or {}).get("Nats-Msg-Id", "")
+        self.deliveries: int = message.metadata.num_delivered
+        self.trigger: Trigger | None = None
+        self.problem: str | None = None
+        try:
+            self.trigger = triggers.decode(message.data)
+        except PermanentError as error:
+            self.problem = str(error)
+
+    async def ack(self) -> None:
+        """Done: the stream forgets it."""
+        await self._answer(Msg.Ack.Ack)
+
+    async def nak(self) -> None:
+        """Not done: deliver it again, at once."""
+        await self._answer(Msg.Ack.Nak)
+
+    async def in_progress(self) -> None:
+        """Still at it: the time to acknowledge starts anew."""
+        await self._answer(Msg.Ack.Progress)
+
+    async def _answer(self, payload: bytes) -> None:
+        try:
+            await self._message._client.publish(self._message.reply, payload)
+        except _NATS_ERRORS as error:
+            log.debug("acknowledgement lost", error=type(error).__name__)
+
+
+class Bus:
+    """One connection to NATS. Made by `Bus.connect`; `close` ends it."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.client = Client()
+        self._js = self.client.jetstream(timeout=_PUBLISH_TIMEOUT)
+        self._up = asyncio.Event()
+        self._last_error = ""
+        self._settings: StreamSettings | None = None
+        self._ensuring = asyncio.Lock()
+        # What arrived on the pull inbox; `None` says that the connection was lost in between.
+        self._arrived: asyncio.Queue[Msg | None] = asyncio.Queue()
+        self._pull_inbox: Subscription | None = None
+        self._expected = 0
+        self._expires_at = 0.0
+
+    @classmethod
+    async def connect(
+        cls,
+        url: str,
+        *,
+        creds: str | None = None,
+        prefix: str = "graft",
+        role: str = "daemon",
+        within: float = 5.0,
+    ) -> Bus:
+        """Connect to one of the comma-separated servers; `role` names the connection and its inboxes.
+
+        Each role has inboxes of its own, because whoever may listen to an inbox sees every message pulled.
+        Raises ConfigError naming NATS_URL or NATS_CREDS when no connection stands within that many
+        seconds.
+        """
+        bus = cls(prefix)
+        try:
+            async with asyncio.timeout(within):
+                await bus.client.connect(
+                    servers=url.split(","),
+                    name=f"{prefix}-{role}-{os.getpid()}",
+                    inbox_prefix=f"_INBOX_{prefix}_{role}",
+                    user_credentials=creds,
+                    error_cb=bus._on_error,
+                    disconnected_cb=bus._on_disconnect,
+                    reconnected_cb=bus._on_reconnect,
+                    connect_timeout=2,
+                    reconnect_time_wait=_RETRY_WAIT,  # type: ignore[arg-type]  # seconds, fractions work
+                    max_reconnect_attempts=-1,
+                    ping_interval=20,
+                )
+        except (*_NATS_ERRORS, ValueError) as error:
+            await bus.client.close()
+            raise ConfigError([bus._why_not(error, creds)]) from None
+        except BaseException:
+            await bus.client.close()
+            raise
+        bus._up.set()
+        return bus
+
+    def _why_not(self, error: Exception, creds: str | None) -> str:
+        if "authorization" in self._last_error.lower():
+            return f"{'NATS_CREDS' if creds else 'NATS_URL'}: the NATS server refused the credentials"
+        if isinstance(error, ValueError):
+            return f"{'NATS_CREDS' if creds else 'NATS_URL'}: cannot be used to connect"
+        return (
+            "NATS_URL: no NATS server answered; start one (`graft up` brings its own) or correct the address"
+        )
+
+    @property
+    def connected(self) -> bool:
+        return self._up.is_set()
+
+    async def _on_error(self, error: Exception) -> None:
+        self._last_error = str(error)
+        log.debug("nats error", error=type(error).__name__)
+
+    async def _on_disconnect(self) -> None:
+        if self._up.is_set() and not self.client.is_closed:
+            log.warning("broker lost")
+        self._up.clear()
+
+    async def _on_reconnect(self) -> None:
+        log.info("broker back")
+        self._up.set()
+        self._arrived.put_nowait(None)
+
+    async def close(self) -> None:
+        """Hand back what was pulled and not read, send what is waiting, and disconnect."""
+        await self.stop_pulling()
+        self._up.clear()
+        try:
+            async with asyncio.timeout(2):
+                if self.client.is_connected:
+                    await self.client.flush()
+                await self.client.close()
+        except _NATS_ERRORS:
+            await self.client.close()
+
+    # ------------------------------------------------------------------------------------------- the stream
+
+    async def ensure_stream(self, settings: StreamSettings) -> None:
+        """Create or update the stream and its consumer, now and whenever the broker turns out to have lost them.
+
+        Raises ConfigError or TransientError, see `streams.ensure`.
+        """
+        self._settings = settings
+        await streams.ensure(self._js, self.prefix, settings)
+
+    async def _restore_stream(self) -> None:
+        if self._settings is not None:
+            async with self._ensuring:
+                await streams.ensure(self._js, self.prefix, self._settings)
+
+    async def publish(self, trigger: Trigger) -> Published:
+        """Store a trigger under its delivery id.
+
+        Raises StreamFull, or BusUnavailable when no acknowledgement came.
+        """
+        if not self._up.is_set():
+            try:
+                await asyncio.wait_for(self._up.wait(), _CONNECTION_GRACE)
+            except TimeoutError:
+                raise BusUnavailable("not connected to NATS") from None
+        try:
+            try:
+                return await self._publish(trigger)
+            except nats.js.errors.NoStreamResponseError:
+                # A broker that came back with an empty disk.
+                await self._restore_stream()
+                return await self._publish(trigger)
+        except nats.js.errors.APIError as error:
+            if error.err_code == streams.STORE_FULL:
+                raise StreamFull from None
+            raise BusUnavailable(f"JetStream refused the message (error {error.err_code})") from None
+        except (*_NATS_ERRORS, ConfigError, TransientError) as error:
+            raise BusUnavailable(f"JetStream did not acknowledge ({type(error).__name__})") from None
+
+    async def _publish(self, trigger: Trigger) -> Published:
+        ack = await self._js.publish(
+            triggers.subject_of(trigger, self.prefix),
+            triggers.encode(trigger),
+            headers={"Nats-Msg-Id": trigger.delivery_id},
+        )
+        return Published(duplicate=bool(ack.duplicate))
+
+    async def backlog(self) -> Backlog:
+        """What lies in the stream now. Raises BusUnavailable."""
+        name = streams.stream_name(self.prefix)
+        try:
+            stream = await self._js.stream_info(name)
+            consumer = await self._js.consumer_info(name, streams.CONSUMER)
+        except _NATS_ERRORS as error:
+            raise BusUnavailable(f"JetStream did not answer ({type(error).__name__})") from None
+        return Backlog(
+            messages=stream.state.messages,
+            bytes=stream.state.bytes,
+            max_bytes=stream.config.max_bytes or 0,
+            waiting=consumer.num_pending or 0,
+            unacknowledged=consumer.num_ack_pending or 0,
+            redelivered=consumer.num_redelivered or 0,
+        )
+
+    # ---------------------------------------------------------------------------------------------- pulling
+
+    async def pull(self, *, batch: int, within: float) -> list[Pulled]:
+        """Up to `batch` messages, as soon as there is one; none where none came `within` that many seconds.
+
+        A broker that is away is a quiet one. One caller at a time. nats-py's `fetch` is not used because it
+        goes on waiting for a whole batch once the first message is there.
+        """
+        found: list[Pulled] = []
+        try:
+            async with asyncio.timeout(within):
+                while not found:
+                    await self._ask_for(batch)
+                    await self._take(await self._arrived.get(), found)
+        except TimeoutError:
+            return found
+        while len(found) < batch and not self._arrived.empty():
+            await self._take(self._arrived.get_nowait(), found)
+        return found
+
+    async def _ask_for(self, batch: int) -> None:
+        await self._up.wait()
+        now = asyncio.get_running_loop().time()
+        if self._expected > 0 and now < self._expires_at:
+            return
+        try:
+            if self._pull_inbox is None:
+                self._pull_inbox = await self.client.subscribe(self.client.new_inbox(), cb=self._on_pulled)
+            self._expected = batch
+            # A little later than the server's own end, whose notice normally comes first.
+            self._expires_at = now + _PULL_EXPIRES + 2
+            await self.client.publish(
+                f"$JS.API.CONSUMER.MSG.NEXT.{streams.stream_name(self.prefix)}.{streams.CONSUMER}",
+                msgspec.json.encode({"batch": batch, "expires": int(_PULL_EXPIRES * 1e9)}),
+                reply=self._pull_inbox.subject,
+            )
+        except _NATS_ERRORS as error:
+            log.debug("pull failed", error=type(error).__name__)
+            self._expected = 0
+            await asyncio.sleep(_RETRY_WAIT)
+
+    async def _on_pulled(self, message: Msg) -> None:
+        self._arrived.put_nowait(message)
+
+    async def _take(self, message: Msg | None, found: list[Pulled]) -> None:
+        """Sort what arrived: a message of the stream, or a notice that the pull request is over."""
+        if message is None:
+            self._expected = 0
+            return
+        status = (message.headers or {}).get("Status") if not message.data else None
+        if status is None:
+            self._expected -= 1
+            found.append(Pulled(message))
+            return
+        if status == "100":
+            return
+        self._expected = 0
+        if status in ("404", "408"):
+            return
+        log.warning("pull ended", status=status)
+        # The consumer is gone or moving (409), or nobody answers for the stream (503).
+        try:
+            await self._restore_stream()
+        except (ConfigError, TransientError) as error:
+            log.warning("stream not restored", error=type(error).__name__)
+        await asyncio.sleep(_RETRY_WAIT)
+
+    async def stop_pulling(self) -> None:
+        """Give back what has arrived and was not read, so that another replica gets it without a wait."""
+        if self._pull_inbox is None:
+            return
+        inbox, self._pull_inbox, self._expected = self._pull_inbox, None, 0
+        try:
+            await inbox.unsubscribe()
+        except _NATS_ERRORS as error:
+            log.debug("unsubscribe failed", error=type(error).__name__)
+        while not self._arrived.empty():
+            message = self._arrived.get_nowait()
+            if message is not None and message.data:
+                await Pulled(message).nak()
+
+    # ------------------------------------------------------------------------------------ wake-ups, signals
+
+    async def wake(self, partition: int) -> None:
+        """Tell the holder of a partition that there is work; best effort."""
+        await self._send(f"{self.prefix}.wake.{partition}", b"")
+
+    async def subscribe_wakes(self, handler: Callable[[int], object]) -> Subscription:
+        """Call `handler` with the partition of every wake-up from now on, also after a reconnect."""
+
+        async def receive(message: Msg) -> None:
+            partition = message.subject.rpartition(".")[2]
+            if partition.isdecimal():
+                handler(int(partition))
+
+        return await self.client.subscribe(f"{self.prefix}.wake.*", cb=receive)
+
+    async def signal(self, name: str, payload: Mapping[str, Any]) -> None:
+        """Tell whoever listens that something was done; ids, SHAs and codes only; best effort."""
+        await self._send(f"{self.prefix}.signal.{name}", msgspec.json.encode(payload))
+
+    async def subscribe_signals(self, handler: Callable[[str, dict[str, Any]], object]) -> Subscription:
+        """Call `handler` with name and payload of every signal from now on."""
+
+        async def receive(message: Msg) -> None:
+            try:
+                payload = msgspec.json.decode(message.data, type=dict[str, Any])
+            except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+                return
+            handler(message.subject.removeprefix(f"{self.prefix}.signal."), payload)
+
+        return await self.client.subscribe(f"{self.prefix}.signal.>", cb=receive)
+
+    async def _send(self, subject: str, payload: bytes) -> None:
+        if not self._up.is_set():
+            return
+        try:
+            await self.client.publish(subject, payload)
+        except _NATS_ERRORS as error:
+            log.debug("message lost", error=type(error).__name__)
