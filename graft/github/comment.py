@@ -1,0 +1,190 @@
+"""Finding, writing and tidying the managed comment through the API.
+
+Ours is a comment whose first line is the marker and that GitHub says was made by this App; a person who pastes
+the marker is never adopted. The stored id wins while it exists and is ours, else the first of ours, else a new
+comment is made. Where an old crash left two, the lowest id stays and the rest are reported for deletion.
+`.comment_body` decides what the text is; the caller holds the publish lease.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterable, Mapping
+
+import msgspec
+
+from . import comment_body
+from .api import repository
+from .client import Installation
+from .errors import GitHubRefused
+from .people import Account
+
+_LIST = "repos/{owner}/{repo}/issues/{number}/comments"
+_ONE = "repos/{owner}/{repo}/issues/comments/{comment_id}"
+_MAX_COMMENTS = 3_000
+
+
+class _App(msgspec.Struct, frozen=True):
+    id: int
+
+
+class Comment(msgspec.Struct, frozen=True, kw_only=True):
+    """A comment of an issue or pull request, as the API returns it."""
+
+    id: int
+    created_at: datetime.datetime
+    updated_at: datetime.datetime
+    issue_url: str = ""
+    body: str | None = None
+    user: Account | None = None
+    performed_via_github_app: _App | None = None
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """Our comment, if there is one, and later ones of ours that should not be there."""
+
+    comment: Comment | None
+    duplicates: tuple[int, ...] = ()
+
+
+class Written(msgspec.Struct, frozen=True, kw_only=True):
+    """The managed comment after an `upsert`. Times are GitHub's; `written` is false when nothing had changed."""
+
+    id: int
+    created_at: datetime.datetime
+    updated_at: datetime.datetime
+    written: bool
+    duplicates: tuple[int, ...] = ()
+
+
+class Author(msgspec.Struct, frozen=True, kw_only=True):
+    """Who we are: the App's id and, as a fallback for answers without `performed_via_github_app`, its slug."""
+
+    app_id: int
+    slug: str | None = None
+
+
+def is_ours(comment: Comment, author: Author) -> bool:
+    """Whether this App wrote the comment as its managed one. Where GitHub names an App, its word is final."""
+    if not comment_body.has_marker(comment.body or ""):
+        return False
+    if comment.performed_via_github_app is not None:
+        return comment.performed_via_github_app.id == author.app_id
+    user = comment.user
+    return (
+        author.slug is not None
+        and user is not None
+        and user.type == "Bot"
+        and user.login.lower() == f"{author.slug.lower()}[bot]"
+    )
+
+
+def choose(comments: Iterable[Comment], author: Author) -> Found:
+    """Of the comments of one pull request: the first that is ours, the others of ours as duplicates."""
+    ours = sorted((c for c in comments if is_ours(c, author)), key=lambda c: c.id)
+    return Found(comment=ours[0] if ours else None, duplicates=tuple(c.id for c in ours[1:]))
+
+
+async def find(
+    installation: Installation,
+    full_name: str,
+    number: int,
+    author: Author,
+    *,
+    stored_id: int | None = None,
+    thorough: bool = False,
+) -> Found:
+    """Our comment on a pull request. `thorough` looks for duplicates even when the stored one is fine: due
+    after a create whose outcome was unknown, when the list has had time to catch up."""
+    if stored_id is not None and not thorough:
+        comment = await _read(installation, full_name, stored_id)
+        belongs = comment is not None and comment.issue_url.endswith(f"/issues/{number}")
+        if comment is not None and belongs and is_ours(comment, author):
+            return Found(comment=comment)
+    comments = await installation.get_all(
+        _LIST, Comment, limit=_MAX_COMMENTS, number=number, **repository(full_name)
+    )
+    return choose(comments, author)
+
+
+async def upsert(
+    installation: Installation,
+    full_name: str,
+    number: int,
+    author: Author,
+    *,
+    sections: Mapping[str, str | None],
+    footer: str,
+    stored_id: int | None = None,
+    thorough: bool = False,
+    guard: Callable[[], None] = lambda: None,
+) -> Written | None:
+    """Bring the managed comment to hold these sections: read, compose, then create, update or leave it.
+
+    `guard` is called before each request and may raise (the lease is running out). `None` when there is no
+    comment and no section to show. Raises `AmbiguousWrite` when the outcome of a create or update is unknown:
+    look again, `thorough`, before the next write.
+    """
+    guard()
+    found = await find(installation, full_name, number, author, stored_id=stored_id, thorough=thorough)
+    old = found.comment
+    body = comment_body.compose(old.body if old else None, sections, footer=footer)
+    if old is not None:
+        if _same(old.body or "", body):
+            return _written(old, False, found.duplicates)
+        guard()
+        try:
+            new = await installation.patch(
+                _ONE, {"body": body}, Comment, comment_id=old.id, **repository(full_name)
+            )
+            return _written(new, True, found.duplicates)
+        except GitHubRefused as error:
+            if error.reason not in ("not_found", "gone"):
+                raise
+        body = comment_body.compose(old.body, sections, footer=footer)
+    elif not any(sections.values()):
+        return None
+    guard()
+    new = await installation.post(_LIST, {"body": body}, Comment, number=number, **repository(full_name))
+    return _written(new, True, found.duplicates)
+
+
+async def delete_duplicates(
+    installation: Installation,
+    full_name: str,
+    ids: Iterable[int],
+    *,
+    guard: Callable[[], None] = lambda: None,
+) -> None:
+    """Delete later comments of ours; one that is gone already is fine."""
+    for comment_id in ids:
+        guard()
+        try:
+            await installation.delete(_ONE, comment_id=comment_id, **repository(full_name))
+        except GitHubRefused as error:
+            if error.reason not in ("not_found", "gone"):
+                raise
+
+
+async def _read(installation: Installation, full_name: str, comment_id: int) -> Comment | None:
+    try:
+        return await installation.get(_ONE, Comment, comment_id=comment_id, **repository(full_name))
+    except GitHubRefused as error:
+        if error.reason in ("not_found", "gone"):
+            return None
+        raise
+
+
+def _same(old: str, new: str) -> bool:
+    """Equal but for line ends, which GitHub's web editor changes."""
+    return old.replace("\r\n", "\n") == new.replace("\r\n", "\n")
+
+
+def _written(comment: Comment, written: bool, duplicates: tuple[int, ...]) -> Written:
+    return Written(
+        id=comment.id,
+        created_at=comment.created_at,
+        updated_at=comment.updated_at,
+        written=written,
+        duplicates=duplicates,
+    )

@@ -1,0 +1,88 @@
+"""Issues that a pull request refers to, and the reactions on Graft's comment."""
+
+from __future__ import annotations
+
+import datetime
+
+import msgspec
+
+from .api import Listing, repository
+from .client import Installation
+from .people import Account
+
+
+class _Label(msgspec.Struct, frozen=True):
+    name: str = ""
+
+
+class _Empty(msgspec.Struct, frozen=True):
+    pass
+
+
+class _Document(msgspec.Struct, frozen=True, kw_only=True):
+    id: int
+    number: int
+    state: str
+    title: str
+    body: str | None = None
+    user: Account | None = None
+    labels: tuple[_Label | str, ...] = ()
+    created_at: datetime.datetime
+    closed_at: datetime.datetime | None = None
+    repository_url: str = ""
+    pull_request: _Empty | None = None
+
+
+class Issue(msgspec.Struct, frozen=True, kw_only=True):
+    """An issue; `is_pull` for a number that is a pull request. Title and body are text from outside."""
+
+    id: int
+    number: int
+    state: str
+    title: str
+    body: str
+    author: Account | None
+    labels: tuple[str, ...]
+    created_at: datetime.datetime
+    closed_at: datetime.datetime | None
+    is_pull: bool
+
+
+class Reaction(msgspec.Struct, frozen=True, kw_only=True):
+    """A reaction; `content` is GitHub's word (`+1`, `-1`, `heart`, …). `user` is `None` for a deleted account."""
+
+    id: int
+    content: str
+    created_at: datetime.datetime
+    user: Account | None = None
+
+
+async def read_issue(installation: Installation, full_name: str, number: int) -> Issue:
+    """An issue or pull request by its number. Raises `NotFound`, and `GitHubRefused` (`gone`) for a deleted one."""
+    document = await installation.get(
+        "repos/{owner}/{repo}/issues/{number}", _Document, number=number, **repository(full_name)
+    )
+    return Issue(
+        id=document.id,
+        number=document.number,
+        state=document.state,
+        title=document.title,
+        body=document.body or "",
+        author=document.user,
+        labels=tuple(label if isinstance(label, str) else label.name for label in document.labels),
+        created_at=document.created_at,
+        closed_at=document.closed_at,
+        is_pull=document.pull_request is not None,
+    )
+
+
+async def list_comment_reactions(
+    installation: Installation, full_name: str, comment_id: int
+) -> Listing[Reaction]:
+    """The reactions on a comment now; one that was taken back is simply not there. Raises `NotFound`."""
+    return await installation.get_all(
+        "repos/{owner}/{repo}/issues/comments/{comment_id}/reactions",
+        Reaction,
+        comment_id=comment_id,
+        **repository(full_name),
+    )
