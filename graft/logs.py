@@ -92,25 +92,30 @@ EventDict = MutableMapping[str, Any]
 
 
 class AllowList:
-    """The last processor but one: what is not on the list is dropped, `dropped` is told how many."""
+    """A processor: what is not on the list is dropped, and `dropped` is told how many fields that were."""
 
-    def __init__(self, dropped: Callable[[int], object]) -> None:
-        self._dropped = dropped
+    def __init__(self) -> None:
+        self.dropped: Callable[[int], object] = lambda count: None
 
     def __call__(self, _logger: object, _method: str, event_dict: EventDict) -> EventDict:
-        kept = {}
+        kept: EventDict = {}
         lost = 0
         for name, value in event_dict.items():
+            if name in _INTERNAL:
+                kept[name] = value
+                continue
             safe = _safe(value) if name in FIELDS else _UNSAFE
             if safe is _UNSAFE:
                 lost += 1
             else:
                 kept[name] = safe
         if lost:
-            self._dropped(lost)
+            self.dropped(lost)
         return kept
 
 
+# What structlog passes from one processor to the next and takes out before rendering.
+_INTERNAL: Final = frozenset({"_record", "_from_structlog"})
 _UNSAFE: Final = object()
 
 
@@ -164,6 +169,28 @@ def _hide_message(_logger: object, _method: str, event_dict: EventDict) -> Event
     return event_dict
 
 
+_allow_list: Final = AllowList()
+_shared: Final[list[structlog.typing.Processor]] = [
+    structlog.processors.add_log_level,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+    _describe_exception,
+]
+
+# A program that configures no logging hears nothing of Graft's.
+logging.getLogger("graft").addHandler(logging.NullHandler())
+structlog.configure(
+    processors=[
+        structlog.stdlib.filter_by_level,
+        structlog.stdlib.add_logger_name,
+        *_shared,
+        _allow_list,
+        structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+    ],
+    wrapper_class=structlog.stdlib.BoundLogger,
+    logger_factory=structlog.stdlib.LoggerFactory(),
+)
+
+
 def configure(
     *,
     level: str = "info",
@@ -175,42 +202,24 @@ def configure(
 
     Libraries are heard from `warning` on. Calling it again replaces what was set before.
     """
-    shared: list[structlog.typing.Processor] = [
-        structlog.processors.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        _describe_exception,
-    ]
+    out = stream or sys.stderr
     renderer: structlog.typing.Processor = (
         structlog.processors.JSONRenderer()
         if form == "json"
-        else structlog.dev.ConsoleRenderer(colors=(stream or sys.stderr).isatty())
+        else structlog.dev.ConsoleRenderer(colors=out.isatty())
     )
-    handler = logging.StreamHandler(stream or sys.stderr)
+    handler = logging.StreamHandler(out)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=[*shared, _hide_message],
-            processors=[
-                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                AllowList(dropped),
-                renderer,
-            ],
+            foreign_pre_chain=[*_shared, _hide_message, _allow_list],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
         )
     )
+    _allow_list.dropped = dropped
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
     logging.getLogger("graft").setLevel(level.upper())
-    structlog.configure(
-        processors=[
-            structlog.stdlib.filter_by_level,
-            structlog.stdlib.add_logger_name,
-            *shared,
-            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
-        ],
-        wrapper_class=structlog.stdlib.BoundLogger,
-        logger_factory=structlog.stdlib.LoggerFactory(),
-        cache_logger_on_first_use=False,
-    )
 
 
 def get_logger(name: str) -> structlog.stdlib.BoundLogger:
