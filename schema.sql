@@ -81,6 +81,7 @@ CREATE TABLE changes (
     UNIQUE (repository_id, pr_number)
 );
 CREATE INDEX changes_open ON changes (repository_id, base_ref) WHERE state = 'open';
+CREATE INDEX changes_head ON changes (repository_id, head_sha);
 CREATE INDEX changes_task ON changes (task_id) WHERE task_id IS NOT NULL;
 
 -- One check run of ours per (change, head, name).

@@ -24,7 +24,7 @@ from graft.store import deliveries, votes, work
 from graft.store.deliveries import Delivery
 from graft.triggers import Trigger
 
-log = get_logger(__name__)
+log = get_logger("inbox")
 
 BATCH = 64
 PULL_SECONDS = 5.0
@@ -57,7 +57,7 @@ class Inbox:
         """Pull until cancelled."""
         while True:
             try:
-                messages = await self.bus.pull(BATCH, PULL_SECONDS)
+                messages = await self.bus.pull(batch=BATCH, within=PULL_SECONDS)
             except asyncio.CancelledError:
                 raise
             except Exception as error:  # noqa: BLE001 - supervision: the broker comes back or it does not
@@ -87,7 +87,11 @@ class Inbox:
 
     async def _stored(self, messages: Sequence[Pulled]) -> list[int]:
         """Store a batch, waiting for the database as long as it takes."""
-        found = [triggers.decode(message.data) for message in messages]
+        found = []
+        for message in messages:
+            if message.trigger is None:
+                raise PermanentError("the message is no trigger", reason="bad_trigger")
+            found.append(message.trigger)
         return await self._patiently(messages, lambda connection: self._store(connection, found))
 
     async def _patiently(
@@ -136,7 +140,7 @@ class Inbox:
         log.error("trigger refused", delivery_id=message.delivery_id, reason=reason)
         dead = Delivery(
             delivery_id=message.delivery_id,
-            event=message.event,
+            event=message.trigger.event if message.trigger else "unknown",
             received_at=datetime.now(UTC),
             status="dead",
             reason=reason,

@@ -12,6 +12,7 @@ and starts actors: round robin over the installations, each within its share of 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
@@ -21,13 +22,13 @@ import msgspec
 
 from graft.database import Pool
 from graft.errors import PermanentError, TransientError
-from graft.github import AppRefused, InstallationUnavailable, RateLimited
+from graft.github import AppRefused, InstallationUnavailable, RateLimited, WritePaceExceeded
 from graft.logs import get_logger
 from graft.store import partitions, work
 from graft.store.partitions import LEASE_SECONDS, Lease, LostPartition
 from graft.store.work import Due, Work
 
-log = get_logger(__name__)
+log = get_logger("system")
 
 POLL_SECONDS = 1.0
 REFUSED_PAUSE_SECONDS = 30.0
@@ -72,9 +73,7 @@ class Run:
         """The newest ask this run answers: what it publishes is as new as that."""
         return max(row.ask_seq for row in self.rows.values())
 
-    async def finish(
-        self, *needs: str, also: Callable[[Any], Awaitable[None]] | None = None
-    ) -> None:
+    async def finish(self, *needs: str, also: Callable[[Any], Awaitable[None]] | None = None) -> None:
         """Mark needs as done; `also` runs in the same transaction, after the lease was proven to stand.
 
         Raises LostPartition, with nothing written, where the partition has changed hands.
@@ -213,9 +212,7 @@ class ActorSystem:
 
     async def _announce(self) -> None:
         async with self.pool.acquire() as connection:
-            await partitions.announce(
-                connection, self.holder, version=self.version, draining=self._draining
-            )
+            await partitions.announce(connection, self.holder, version=self.version, draining=self._draining)
 
     async def _keep_once(self) -> None:
         began = time.monotonic()
@@ -265,10 +262,8 @@ class ActorSystem:
 
     async def _dispatch_forever(self) -> None:
         while True:
-            try:
+            with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), POLL_SECONDS)
-            except TimeoutError:
-                pass
             self._wake.clear()
             try:
                 await self._dispatch()
@@ -354,7 +349,9 @@ class ActorSystem:
         """The installation was suspended or removed: find out which, and let its rows wait for that."""
         address = f"installation.{row.installation_id}"
         if run.address == address:
-            await run.postpone(need, backoff(row.attempts), {"error": "InstallationUnavailable", "reason": None})
+            await run.postpone(
+                need, backoff(row.attempts), {"error": "InstallationUnavailable", "reason": None}
+            )
             return
         ask = work.Ask(
             address=address,
@@ -377,7 +374,7 @@ class ActorSystem:
                     await self._park(run, need, row)
                 elif isinstance(error, PermanentError):
                     await run.bury(need, failure)
-                elif isinstance(error, RateLimited | Busy):
+                elif isinstance(error, RateLimited | WritePaceExceeded | Busy):
                     await run.postpone(need, error.retry_after or POLL_SECONDS)
                 else:
                     hinted = error.retry_after if isinstance(error, TransientError) else None

@@ -121,19 +121,26 @@ async def count_written(connection: Connection, change_id: UUID, head_sha: str) 
     return count
 
 
+async def ids(connection: Connection, change_id: UUID) -> set[str]:
+    """The ids of all cards of a change, as check runs carry them."""
+    rows = await connection.fetch("SELECT id FROM intent_cards WHERE change_id = $1", change_id)
+    return {str(row["id"]) for row in rows}
+
+
 async def belongs_to(
     connection: Connection, card_id: UUID, repository_id: int
-) -> tuple[UUID, int | None] | None:
-    """(change, author) of a card, if it is a card of this repository."""
+) -> tuple[UUID, UUID, int | None] | None:
+    """(change, card that votes count on, author) of a card, if it is a card of this repository."""
     row = await connection.fetchrow(
         """
-        SELECT c.id, c.author_id FROM intent_cards k JOIN changes c ON c.id = k.change_id
+        SELECT c.id, coalesce(k.carried_from, k.id) AS counted_on, c.author_id
+          FROM intent_cards k JOIN changes c ON c.id = k.change_id
          WHERE k.id = $1 AND c.repository_id = $2
         """,
         card_id,
         repository_id,
     )
-    return None if row is None else (row["id"], row["author_id"])
+    return None if row is None else (row["id"], row["counted_on"], row["author_id"])
 
 
 async def shown(

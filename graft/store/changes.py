@@ -111,31 +111,57 @@ async def open_numbers(connection: Connection, repository_id: int, base_ref: str
     return [row["pr_number"] for row in rows]
 
 
+async def open_on_head(connection: Connection, repository_id: int, head_sha: str) -> list[int]:
+    """The open changes whose head this is."""
+    rows = await connection.fetch(
+        """
+        SELECT pr_number FROM changes WHERE repository_id = $1 AND head_sha = $2 AND state = 'open'
+         ORDER BY pr_number
+        """,
+        repository_id,
+        head_sha,
+    )
+    return [row["pr_number"] for row in rows]
+
+
+async def number_of(connection: Connection, change_id: UUID) -> int:
+    """The pull request number of a change."""
+    number: int = await connection.fetchval("SELECT pr_number FROM changes WHERE id = $1", change_id)
+    return number
+
+
 async def acquire(
-    connection: Connection, change_id: UUID, token: UUID, *, section_seq: int, lease: Lease
+    connection: Connection, change: Change, token: UUID, *, section_seq: int, lease: Lease
 ) -> Change | None:
     """Take the publish lease by compare-and-set, and return the row as it stands under it.
 
     `None` where another publisher holds it, a newer state was published, the partition has changed hands, or
-    the installation is not active. The lease lasts PUBLISH_SECONDS from the database's clock.
+    the installation is not active. Changes on one head share their check runs, so only one of them is
+    published at a time. The lease lasts PUBLISH_SECONDS from the database's clock. Must run in a transaction.
     """
+    await connection.execute(
+        "SELECT pg_advisory_xact_lock(hashtextextended($1, $2))", change.head_sha, change.repository_id
+    )
     row = await connection.fetchrow(
         f"""
         UPDATE changes c SET publish_token = $2, publish_until = now() + $3 * interval '1 second'
          WHERE c.id = $1 AND (c.publish_until IS NULL OR c.publish_until < now()) AND c.section_seq <= $4
+           AND NOT EXISTS (SELECT FROM changes o WHERE o.repository_id = c.repository_id
+                              AND o.head_sha = $8 AND o.id <> c.id AND o.publish_until >= now())
            AND EXISTS (SELECT FROM partitions p WHERE p.partition = $5 AND p.epoch = $6 AND p.holder = $7)
            AND EXISTS (SELECT FROM repositories r JOIN installations i ON i.id = r.installation_id
                         WHERE r.id = c.repository_id AND r.removed_at IS NULL
                           AND i.suspended_at IS NULL AND i.deleted_at IS NULL)
         RETURNING {_COLUMNS}
         """,  # noqa: S608
-        change_id,
+        change.id,
         token,
         PUBLISH_SECONDS,
         section_seq,
         lease.partition,
         lease.epoch,
         lease.holder,
+        change.head_sha,
     )
     return None if row is None else Change(**dict(row))
 
@@ -167,14 +193,6 @@ async def release(connection: Connection, change_id: UUID, token: UUID) -> None:
         change_id,
         token,
     )
-
-
-async def installation_of(connection: Connection, repository_id: int) -> int | None:
-    """The installation through which a repository is reached."""
-    found: int | None = await connection.fetchval(
-        "SELECT installation_id FROM repositories WHERE id = $1", repository_id
-    )
-    return found
 
 
 class CheckRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -224,3 +242,20 @@ async def put_check_runs(
         [runs[n].external_id for n in names],
         [runs[n].content_hash for n in names],
     )
+
+
+async def unfinished(connection: Connection, *, limit: int) -> list[tuple[int, int, int]]:
+    """(installation, repository, number) of open changes whose present head shows no finished card."""
+    rows = await connection.fetch(
+        """
+        SELECT r.installation_id, c.repository_id, c.pr_number
+          FROM changes c JOIN repositories r ON r.id = c.repository_id
+          JOIN installations i ON i.id = r.installation_id
+         WHERE c.state = 'open' AND r.removed_at IS NULL AND i.suspended_at IS NULL AND i.deleted_at IS NULL
+           AND NOT EXISTS (SELECT FROM intent_cards k WHERE k.change_id = c.id AND k.head_sha = c.head_sha
+                              AND k.published_at IS NOT NULL)
+         ORDER BY c.pr_updated_at DESC LIMIT $1
+        """,
+        limit,
+    )
+    return [(row["installation_id"], row["repository_id"], row["pr_number"]) for row in rows]

@@ -56,6 +56,12 @@ async def guard(connection: Connection, lease: Lease) -> None:
         raise LostPartition(f"partition {lease.partition} has changed hands")
 
 
+async def guard_once(connection: Connection, lease: Lease) -> None:
+    """Whether the lease stands at this moment. Raises LostPartition where it does not."""
+    async with connection.transaction():
+        await guard(connection, lease)
+
+
 async def announce(connection: Connection, holder: str, *, version: str, draining: bool) -> None:
     """Say that a replica runs, so that the others can tell their fair share."""
     await connection.execute(

@@ -219,12 +219,14 @@ async def postpone(
     connection: Connection, work: Work, *, seconds: float, failure: Mapping[str, Any] | None = None
 ) -> None:
     """Make a row due later. With a `failure` (metadata only) it counts as a failed attempt; without one it is
-    a wait, and counts nothing. A row asked for again since keeps its earlier time."""
+    a wait, and counts nothing. A forced run is forced once: its retries are ordinary ones. A row asked for
+    again since is left alone."""
     await connection.execute(
         """
         UPDATE work SET due_at = now() + $4 * interval '1 second',
                attempts = attempts + CASE WHEN $5::jsonb IS NULL THEN 0 ELSE 1 END,
                last_failure = coalesce($5, last_failure),
+               forced = forced AND $5::jsonb IS NULL,
                dead_at = CASE WHEN $5::jsonb IS NOT NULL AND attempts + 1 >= $6 THEN now() END
          WHERE address = $1 AND need = $2 AND ask_seq = $3
         """,
@@ -234,16 +236,6 @@ async def postpone(
         seconds,
         failure,
         MAX_ATTEMPTS,
-    )
-
-
-async def unforce(connection: Connection, work: Work) -> None:
-    """A forced run is forced once: its retries are ordinary ones."""
-    await connection.execute(
-        "UPDATE work SET forced = false WHERE address = $1 AND need = $2 AND ask_seq = $3",
-        work.address,
-        work.need,
-        work.ask_seq,
     )
 
 

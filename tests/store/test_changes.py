@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
-from graft.database import Pool
+from graft.database import Connection, Pool
 from graft.store import changes, installations, partitions
 from graft.store.changes import Change
 from graft.store.partitions import Lease
@@ -24,6 +24,13 @@ async def lease(pool: Pool) -> Lease:
     return Lease(partition=partition, holder="me", epoch=epoch)
 
 
+async def _acquire(
+    connection: Connection, change: Change, token: UUID, *, section_seq: int, lease: Lease
+) -> Change | None:
+    async with connection.transaction():
+        return await changes.acquire(connection, change, token, section_seq=section_seq, lease=lease)
+
+
 async def test_older_facts_are_refused_and_equal_ones_taken(pool: Pool, change: Change) -> None:
     async with pool.acquire() as connection:
         older = pull_facts(head_sha="f" * 40, pr_updated_at=T0 - timedelta(seconds=1))
@@ -38,28 +45,43 @@ async def test_older_facts_are_refused_and_equal_ones_taken(pool: Pool, change: 
 async def test_one_publisher_at_a_time(pool: Pool, change: Change, lease: Lease) -> None:
     first, second = uuid4(), uuid4()
     async with pool.acquire() as connection:
-        assert await changes.acquire(connection, change.id, first, section_seq=5, lease=lease)
-        assert await changes.acquire(connection, change.id, second, section_seq=6, lease=lease) is None
+        assert await _acquire(connection, change, first, section_seq=5, lease=lease)
+        assert await _acquire(connection, change, second, section_seq=6, lease=lease) is None
         assert await changes.commit_publication(connection, change.id, first, section_seq=5, comment_id=9)
-        taken = await changes.acquire(connection, change.id, second, section_seq=6, lease=lease)
+        taken = await _acquire(connection, change, second, section_seq=6, lease=lease)
     assert taken is not None
     assert taken.graft_comment_id == 9
+
+
+async def test_two_changes_on_one_head_are_published_one_after_the_other(
+    pool: Pool, change: Change, lease: Lease
+) -> None:
+    async with pool.acquire() as connection:
+        twin = await changes.put(connection, pull_facts(pr_number=2))
+        assert twin is not None
+        first, second = uuid4(), uuid4()
+        assert await _acquire(connection, change, first, section_seq=5, lease=lease)
+        assert await _acquire(connection, twin, second, section_seq=5, lease=lease) is None
+        await changes.release(connection, change.id, first)
+        assert await _acquire(connection, twin, second, section_seq=5, lease=lease)
 
 
 async def test_an_overtaken_publisher_gets_no_lease(pool: Pool, change: Change, lease: Lease) -> None:
     token = uuid4()
     async with pool.acquire() as connection:
-        await changes.acquire(connection, change.id, token, section_seq=9, lease=lease)
+        await _acquire(connection, change, token, section_seq=9, lease=lease)
         await changes.commit_publication(connection, change.id, token, section_seq=9, comment_id=1)
-        assert await changes.acquire(connection, change.id, uuid4(), section_seq=8, lease=lease) is None
+        assert await _acquire(connection, change, uuid4(), section_seq=8, lease=lease) is None
 
 
-async def test_a_publisher_that_overslept_its_lease_is_told_so(pool: Pool, change: Change, lease: Lease) -> None:
+async def test_a_publisher_that_overslept_its_lease_is_told_so(
+    pool: Pool, change: Change, lease: Lease
+) -> None:
     slow, quick = uuid4(), uuid4()
     async with pool.acquire() as connection:
-        await changes.acquire(connection, change.id, slow, section_seq=5, lease=lease)
+        await _acquire(connection, change, slow, section_seq=5, lease=lease)
         await connection.execute("UPDATE changes SET publish_until = now() - interval '1 second'")
-        assert await changes.acquire(connection, change.id, quick, section_seq=6, lease=lease)
+        assert await _acquire(connection, change, quick, section_seq=6, lease=lease)
         assert not await changes.commit_publication(connection, change.id, slow, section_seq=5, comment_id=1)
         await changes.release(connection, change.id, slow)  # not its to release
         assert await changes.commit_publication(connection, change.id, quick, section_seq=6, comment_id=2)
@@ -71,7 +93,7 @@ async def test_a_publisher_that_overslept_its_lease_is_told_so(pool: Pool, chang
 async def test_a_lost_partition_gets_no_lease(pool: Pool, change: Change, lease: Lease) -> None:
     async with pool.acquire() as connection:
         await partitions.give_back(connection, "me", [lease.partition])
-        assert await changes.acquire(connection, change.id, uuid4(), section_seq=5, lease=lease) is None
+        assert await _acquire(connection, change, uuid4(), section_seq=5, lease=lease) is None
 
 
 @pytest.mark.parametrize(
@@ -87,7 +109,7 @@ async def test_an_inactive_installation_gets_no_lease(
 ) -> None:
     async with pool.acquire() as connection:
         await connection.execute(statement)
-        assert await changes.acquire(connection, change.id, uuid4(), section_seq=5, lease=lease) is None
+        assert await _acquire(connection, change, uuid4(), section_seq=5, lease=lease) is None
 
 
 async def test_a_pull_request_moves_a_repository_to_the_installation_it_came_through(

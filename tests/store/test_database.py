@@ -14,14 +14,24 @@ from graft.errors import ConfigError
 
 # The data model's tables, then what the design adds.
 TABLES = {
-    *("installations repositories tasks changes provenance change_provenance intent_cards intent_feedback").split(),
+    *(
+        "installations repositories tasks changes provenance change_provenance intent_cards intent_feedback"
+    ).split(),
     *("intent_displays intent_spend policy_verdicts guard_events webhook_deliveries pr_reviewers").split(),
     *("reviewer_check_denials review_time_runs review_time_prs incidents metrics_daily pilot_purges").split(),
     *("work pending_votes partitions replicas spend_reservations check_runs schema_version").split(),
 }
 
 # Tables that must outlive an installation, or that may name one no row knows.
-UNTIED = {"webhook_deliveries", "pilot_purges", "work", "pending_votes", "partitions", "replicas", "schema_version"}
+UNTIED = {
+    "webhook_deliveries",
+    "pilot_purges",
+    "work",
+    "pending_votes",
+    "partitions",
+    "replicas",
+    "schema_version",
+}
 
 
 async def test_every_table_of_the_data_model_exists(pool: Pool) -> None:

@@ -15,7 +15,9 @@ from graft.store.votes import Vote
 from .conftest import T0, card_row
 
 
-def vote(card: CardRow, verdict: str = "accurate", *, at: int = 0, user: int = 9, source: str = "button") -> Vote:
+def vote(
+    card: CardRow, verdict: str = "accurate", *, at: int = 0, user: int = 9, source: str = "button"
+) -> Vote:
     return Vote(
         card_id=card.id,
         change_id=card.change_id,
@@ -58,7 +60,11 @@ async def test_a_removed_reaction_withdraws_and_leaves_buttons_alone(
     pool: Pool, change: Change, card: CardRow
 ) -> None:
     async with pool.acquire() as connection:
-        for one in (vote(card, source="reaction"), vote(card, source="reaction", user=10), vote(card, user=11)):
+        for one in (
+            vote(card, source="reaction"),
+            vote(card, source="reaction", user=10),
+            vote(card, user=11),
+        ):
             await votes.record(connection, one)
         assert await votes.withdraw_missing(connection, change.id, [(card.id, 10)]) == 1
     assert await standing(pool) == [(10, "reaction", "accurate"), (11, "button", "accurate")]
@@ -72,7 +78,9 @@ async def test_a_reaction_made_anew_counts_again(pool: Pool, change: Change, car
     assert await standing(pool) == [(9, "reaction", "accurate")]
 
 
-async def test_a_reaction_belongs_to_the_card_that_was_on_display(pool: Pool, change: Change, card: CardRow) -> None:
+async def test_a_reaction_belongs_to_the_card_that_was_on_display(
+    pool: Pool, change: Change, card: CardRow
+) -> None:
     later = card_row(change.id, head_sha="c" * 40)
     async with pool.acquire() as connection:
         await cards.put(connection, later)

@@ -1,0 +1,269 @@
+"""Writing what was found out to GitHub, under the change's publish lease.
+
+The lease is a token in the change's row, taken by compare-and-set and good for ten seconds. No connection and
+no lock is held while a request is under way. Under the lease the pull request is read once more: it must be
+open, on this head and on this base. The clock is looked at before each request, and no request is begun that
+could outlast the lease. What was written is committed by compare-and-set on the token, together with the
+needs it answers. Whoever wrote something and cannot commit it asks for a repair, so that the worst outcome is
+a stale write that stands for seconds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from uuid import UUID, uuid4
+
+import msgspec
+
+from actors.services import Services
+from actors.system import Busy, Run
+from graft.database import Connection
+from graft.github import AmbiguousWrite, Installation, checks, comment, pulls
+from graft.store import cards, changes, partitions, work
+from graft.store.changes import PUBLISH_SECONDS, Change
+from graft.store.partitions import LostPartition
+from graft.triggers import pull_address
+
+# A request may take this long (see the client's `timeout`), so none is begun later than that before the end.
+REQUEST_SECONDS = 5.0
+# After a create of unknown outcome GitHub's list may lag; look again when it has caught up.
+VERIFY_SECONDS = 20.0
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """A check run to show."""
+
+    name: str
+    output: checks.Output
+    external_id: str
+    actions: tuple[checks.Action, ...] = ()
+
+
+class Publication(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything to be shown of one head now.
+
+    `sections` holds the sections that were computed (`None` removes one); others stay as they are. `thorough`
+    reads comment and check runs again instead of trusting what is stored. `renew` names checks to write even
+    if they have not changed. `display` is what the comment shows of the card: (card, status).
+    """
+
+    head_sha: str
+    base_ref: str
+    sections: Mapping[str, str | None]
+    footer: str
+    checks: tuple[Check, ...]
+    thorough: bool = False
+    renew: frozenset[str] = frozenset()
+    display: tuple[UUID | None, str] | None = None
+
+
+class Overtaken(Busy):
+    """The pull request has moved on: another head, another base, closed, or something newer was published."""
+
+    def __init__(self) -> None:
+        super().__init__("the pull request has moved on", reason="overtaken", retry_after=0.5)
+
+
+class _Sent(msgspec.Struct, kw_only=True):
+    """What was written so far."""
+
+    comment: comment.Written | None = None
+    runs: dict[str, changes.CheckRun] = msgspec.field(default_factory=dict)
+    writes: int = 0
+
+
+Also = Callable[[Connection], Awaitable[None]]
+
+
+async def publish(
+    services: Services,
+    run: Run,
+    change: Change,
+    installation: Installation,
+    full_name: str,
+    publication: Publication,
+    *,
+    done: tuple[str, ...],
+    also: Also | None = None,
+) -> int:
+    """Show `publication`, and mark the needs `done` in the commit of what was shown. Returns the writes made.
+
+    Raises Overtaken when this state is not the newest any more, Busy while another publisher is at it,
+    LostPartition when the partition has changed hands, and the client's errors.
+    """
+    async with services.pool.acquire() as connection:
+        stored = await changes.check_runs(connection, change.id, publication.head_sha)
+        mine = await cards.ids(connection, change.id) | {str(change.id)}
+    wanted = [c for c in publication.checks if _differs(c, stored.get(c.name), publication)]
+    run.say("waiting for a write permit")
+    await installation.write_permit(1 + len(wanted))
+
+    token = uuid4()
+    began = time.monotonic()
+    async with services.pool.acquire() as connection, connection.transaction():
+        locked = await changes.acquire(connection, change, token, section_seq=run.seq, lease=run.lease)
+    if locked is None:
+        await _refuse(services, run, change)
+        raise AssertionError("unreachable")
+
+    def guard() -> None:
+        if time.monotonic() > began + PUBLISH_SECONDS - REQUEST_SECONDS:
+            raise Busy("the publish lease is running out", reason="lease_running_out", retry_after=1.0)
+
+    run.say("publishing")
+    sent = _Sent()
+    failure: Exception | None = None
+    try:
+        guard()
+        _check_live(await pulls.read_pull(installation, full_name, change.pr_number), publication)
+        sent.comment = await comment.upsert(
+            installation,
+            full_name,
+            change.pr_number,
+            services.author,
+            sections=publication.sections,
+            footer=publication.footer,
+            stored_id=locked.graft_comment_id,
+            thorough=publication.thorough,
+            guard=guard,
+        )
+        if sent.comment is not None:
+            sent.writes += sent.comment.written
+            await comment.delete_duplicates(installation, full_name, sent.comment.duplicates, guard=guard)
+            sent.writes += len(sent.comment.duplicates)
+        if wanted:
+            await _write_checks(
+                services, installation, full_name, change, publication, wanted, stored, mine, guard, sent
+            )
+    except Exception as error:  # noqa: BLE001 - committed or repaired below, then raised
+        failure = error
+    await _settle(services, run, locked, token, publication, sent, failure, done, also)
+    return sent.writes
+
+
+def _differs(check: Check, stored: changes.CheckRun | None, publication: Publication) -> bool:
+    if stored is None or publication.thorough or check.name in publication.renew:
+        return True
+    return (stored.external_id, stored.content_hash) != (check.external_id, _content_hash(check))
+
+
+def _content_hash(check: Check) -> str:
+    return hashlib.sha256(msgspec.json.encode([check.output, check.actions])).hexdigest()
+
+
+def _check_live(pull: pulls.Pull, publication: Publication) -> None:
+    if not pull.is_open or pull.head_sha != publication.head_sha or pull.base_ref != publication.base_ref:
+        raise Overtaken
+
+
+async def _write_checks(
+    services: Services,
+    installation: Installation,
+    full_name: str,
+    change: Change,
+    publication: Publication,
+    wanted: list[Check],
+    stored: Mapping[str, changes.CheckRun],
+    mine: set[str],
+    guard: Callable[[], None],
+    sent: _Sent,
+) -> None:
+    guard()
+    runs = list(
+        await checks.list_ours(
+            installation, full_name, publication.head_sha, app_id=services.settings.github_app_id
+        )
+    )
+
+    def belongs(found: checks.CheckRun) -> bool:
+        return found.external_id in mine
+
+    for check in wanted:
+        known = stored.get(check.name)
+        place = checks.place(
+            runs,
+            name=check.name,
+            number=change.pr_number,
+            belongs=belongs,
+            stored_id=known.check_run_id if known else None,
+        )
+        document = checks.payload(
+            name=place.name,
+            head_sha=publication.head_sha,
+            external_id=check.external_id,
+            output=check.output,
+            actions=check.actions,
+        )
+        published = await checks.upsert(installation, full_name, document, run=place.run, guard=guard)
+        sent.writes += published.written
+        sent.runs[check.name] = changes.CheckRun(
+            check_run_id=published.run.id,
+            external_id=check.external_id,
+            content_hash=_content_hash(check),
+        )
+
+
+async def _refuse(services: Services, run: Run, change: Change) -> None:
+    """Say why the lease was not given."""
+    async with services.pool.acquire() as connection:
+        await partitions.guard_once(connection, run.lease)
+        now = await changes.get(connection, change.repository_id, change.pr_number)
+    if now is None or now.section_seq > run.seq:
+        raise Overtaken
+    raise Busy("another publisher is at it", reason="publishing", retry_after=1.0)
+
+
+async def _settle(
+    services: Services,
+    run: Run,
+    change: Change,
+    token: UUID,
+    publication: Publication,
+    sent: _Sent,
+    failure: Exception | None,
+    done: tuple[str, ...],
+    also: Also | None,
+) -> None:
+    """Commit what was written; where that cannot be done, ask for a repair."""
+    comment_id = sent.comment.id if sent.comment is not None else change.graft_comment_id
+
+    async def commit(connection: Connection) -> None:
+        stands = await changes.commit_publication(
+            connection,
+            change.id,
+            token,
+            section_seq=run.seq if failure is None else change.section_seq,
+            comment_id=comment_id,
+        )
+        if not stands:
+            raise Busy("published after the lease had run out", reason="lease_lost", retry_after=1.0)
+        await changes.put_check_runs(connection, change.id, publication.head_sha, sent.runs)
+        if sent.comment is not None and publication.display is not None and failure is None:
+            card_id, status = publication.display
+            await cards.shown(connection, change.id, card_id, status, sent.comment.updated_at)
+        if also is not None and failure is None:
+            await also(connection)
+
+    try:
+        await run.finish(*(done if failure is None else ()), also=commit)
+    except (LostPartition, Busy):
+        if sent.writes or isinstance(failure, AmbiguousWrite):
+            await _ask_repair(services, run, change, delay=0.0)
+        raise
+    if isinstance(failure, AmbiguousWrite):
+        await _ask_repair(services, run, change, delay=VERIFY_SECONDS)
+    if failure is not None:
+        raise failure
+
+
+async def _ask_repair(services: Services, run: Run, change: Change, *, delay: float) -> None:
+    ask: work.Ask = services.ask(
+        pull_address(change.repository_id, change.pr_number),
+        "repair",
+        installation_id=run.installation_id,
+        repository_id=change.repository_id,
+        delay=delay,
+    )
+    await services.ask_now(ask)
