@@ -127,14 +127,16 @@ class GlobSet:
         return self.first(path) is not None
 
 
-def compile_glob(pattern: str) -> Glob:
-    """Compile one glob. Raises `GlobError` for what the module's docstring calls a mistake."""
+def compile_glob(pattern: str, *, anchored: bool = False) -> Glob:
+    """Compile one glob. Raises `GlobError` for what the module's docstring calls a mistake.
+
+    `anchored` starts a glob without a slash at the root, too: for branch names, where `main` is not `fix/main`.
+    """
     _refuse_mistakes(pattern)
     raw = _segments(pattern)
-    anchored = len(raw) > 1
-    if raw[0] == "" and anchored:
-        raw = raw[1:]
-    segments: list[list[str] | None] = [] if anchored else [None]
+    if raw[0] == "" and len(raw) > 1:
+        raw, anchored = raw[1:], True
+    segments: list[list[str] | None] = [] if anchored or len(raw) > 1 else [None]
     for part in raw:
         if part == "":
             raise GlobError("has an empty segment: write one `/` between names, and `dir/**` for a directory")
