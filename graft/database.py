@@ -18,7 +18,9 @@ from graft.errors import ConfigError
 
 SCHEMA_VERSION = 1
 
-Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record] | asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
+Connection: TypeAlias = (
+    "asyncpg.Connection[asyncpg.Record] | asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
+)
 Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 
 _HERE = Path(__file__).parent

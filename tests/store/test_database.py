@@ -63,9 +63,9 @@ async def test_every_github_id_is_a_bigint(pool: Pool) -> None:
     assert [tuple(row) for row in rows] == []
 
 
-async def test_migrating_twice_and_at_once_changes_nothing(database_url: str) -> None:
+async def test_migrating_twice_and_at_once_changes_nothing(empty_database_url: str) -> None:
     async def migrate() -> int:
-        connection = await asyncpg.connect(database_url)
+        connection = await asyncpg.connect(empty_database_url)
         try:
             return await database.migrate(connection)
         finally:
