@@ -26,6 +26,7 @@ from graft.payloads import FullName, Id, Login, Number, RefName, Sha, Time, Word
 # -------------------------------------------------------------------------------------------------- what leaves
 
 Kind: TypeAlias = Literal["pull", "repository", "installation"]
+Payload: TypeAlias = bytes | bytearray
 
 
 class Trigger(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -236,7 +237,7 @@ class Context(Struct, frozen=True, kw_only=True):
         return bool(wanted) and any(label is not None and label.name.casefold() == wanted for label in labels)
 
 
-def reduce(event: str, payload: bytes, context: Context) -> Trigger | Ignored:
+def reduce(event: str, payload: Payload, context: Context) -> Trigger | Ignored:
     """The trigger in a payload that came under this event name, or why there is none.
 
     Raises PermanentError (`malformed_json`) when the payload is not JSON at all. An unknown event or action is
@@ -259,7 +260,7 @@ def reduce(event: str, payload: bytes, context: Context) -> Trigger | Ignored:
 _S = TypeVar("_S")
 
 
-def _decode(decoder: msgspec.json.Decoder[_S], payload: bytes) -> _S:
+def _decode(decoder: msgspec.json.Decoder[_S], payload: Payload) -> _S:
     return decoder.decode(payload)
 
 
@@ -289,7 +290,7 @@ def _trigger(event: str, kind: Kind, payload: payloads.Payload, context: Context
     )
 
 
-def _pull_request(payload: bytes, context: Context) -> Trigger | Ignored:
+def _pull_request(payload: Payload, context: Context) -> Trigger | Ignored:
     event = _decode(_PULL_REQUEST, payload)
     if event.number != event.pull_request.number:
         return Ignored(reason="mismatch", paths=("$.number", "$.pull_request.number"))
@@ -314,7 +315,7 @@ def _pull_request(payload: bytes, context: Context) -> Trigger | Ignored:
     )
 
 
-def _review(payload: bytes, context: Context) -> Trigger | Ignored:
+def _review(payload: Payload, context: Context) -> Trigger | Ignored:
     event = _decode(_REVIEW, payload)
     return _trigger(
         "pull_request_review",
@@ -332,7 +333,7 @@ def _review(payload: bytes, context: Context) -> Trigger | Ignored:
 _MOST_PULLS = 20
 
 
-def _check_run(payload: bytes, context: Context) -> Trigger | Ignored:
+def _check_run(payload: Payload, context: Context) -> Trigger | Ignored:
     event = _decode(_CHECK_RUN, payload)
     run = event.check_run
     if run.app is None or run.app.id != context.app_id:
@@ -361,7 +362,7 @@ def _check_run(payload: bytes, context: Context) -> Trigger | Ignored:
     )
 
 
-def _check_suite(payload: bytes, context: Context) -> Trigger | Ignored:
+def _check_suite(payload: Payload, context: Context) -> Trigger | Ignored:
     event = _decode(_CHECK_SUITE, payload)
     suite = event.check_suite
     if suite.app is None or suite.app.id != context.app_id:
@@ -382,7 +383,7 @@ def _numbers(pulls: list[payloads.NumberOnly]) -> tuple[int, ...]:
     return tuple(numbers) if len(numbers) <= _MOST_PULLS else ()
 
 
-def _push(payload: bytes, context: Context) -> Trigger | Ignored:
+def _push(payload: Payload, context: Context) -> Trigger | Ignored:
     event = _decode(_PUSH, payload)
     if event.deleted or not event.ref.startswith("refs/heads/"):
         return Ignored(reason="branch")
@@ -391,7 +392,7 @@ def _push(payload: bytes, context: Context) -> Trigger | Ignored:
     )
 
 
-def _issues(payload: bytes, context: Context) -> Trigger | Ignored:
+def _issues(payload: Payload, context: Context) -> Trigger | Ignored:
     event = _decode(_ISSUES, payload)
     labels = event.issue.labels if event.action == "closed" else [event.label]
     if not context.is_incident(labels):
@@ -407,15 +408,15 @@ def _issues(payload: bytes, context: Context) -> Trigger | Ignored:
     )
 
 
-def _repository(payload: bytes, context: Context) -> Trigger | Ignored:
+def _repository(payload: Payload, context: Context) -> Trigger | Ignored:
     return _trigger("repository", "repository", _decode(_REPOSITORY, payload), context)
 
 
-def _installation(payload: bytes, context: Context) -> Trigger | Ignored:
+def _installation(payload: Payload, context: Context) -> Trigger | Ignored:
     return _trigger("installation", "installation", _decode(_INSTALLATION, payload), context)
 
 
-def _installation_repositories(payload: bytes, context: Context) -> Trigger | Ignored:
+def _installation_repositories(payload: Payload, context: Context) -> Trigger | Ignored:
     return _trigger("installation_repositories", "installation", _decode(_INSTALLATION, payload), context)
 
 
@@ -440,6 +441,8 @@ _READERS = {
     "installation": _installation,
     "installation_repositories": _installation_repositories,
 }
+
+EVENTS: Final = frozenset(_READERS)
 
 _ACTIONS: dict[str, frozenset[str]] = {
     event: frozenset(

@@ -35,14 +35,15 @@ class Invalid(ValueError):
 
 
 class Secret:
-    """A text that prints as stars; `reveal()` is the only way to it. Not a Struct, so that no encoder takes it."""
+    """A text that prints as stars; `value` is the only way to it. Not a Struct, so that no encoder takes it."""
 
     __slots__ = ("_text",)
 
     def __init__(self, text: str) -> None:
         self._text = text
 
-    def reveal(self) -> str:
+    @property
+    def value(self) -> str:
         return self._text
 
     def __eq__(self, other: object) -> bool:

@@ -1,0 +1,255 @@
+"""The aiohttp application that GitHub posts to, and health and metrics beside it.
+
+`POST /webhooks/github` answers 202 only when JetStream has acknowledged the trigger (or when nobody has to
+act), so whatever else happens GitHub counts the delivery as failed and it can be recovered. The signature is
+checked over the raw bytes before anything of them is looked at. No answer and no log line holds anything of
+the payload but the paths where it does not fit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import re
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Final
+
+from aiohttp import web
+
+from graft import triggers
+from graft.bus import Bus, BusUnavailable, StreamFull
+from graft.config import Settings
+from graft.errors import PermanentError
+from graft.logs import get_logger
+from graft.metrics import CONTENT_TYPE, Metrics
+
+log = get_logger("ingress")
+
+# GitHub sends no larger payloads (webhook-events-and-payloads, "Payload cap").
+LARGEST_BODY: Final = 25 * 1024 * 1024
+# Of all deliveries that are being received: what an unsigned crowd can make this process hold.
+LARGEST_BUFFER: Final = 8 * LARGEST_BODY
+# GitHub waits ten seconds; publishing may take up to seven of them (graft.bus).
+_BODY_SECONDS: Final = 8.0
+_CHECK_SECONDS: Final = 2.0
+_RETRY_AFTER: Final = {"Retry-After": "60"}
+_FULL: Final = 0.98
+# Hashing this much takes about as long as handing it to a thread.
+_HASH_INLINE: Final = 256 * 1024
+
+_EVENT = re.compile(r"[a-z_]{1,50}\Z", re.ASCII)
+_DELIVERY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z", re.ASCII)
+_SIGNATURE = re.compile(r"sha256=([0-9a-f]{64})\Z", re.ASCII)
+
+Check = Callable[[], Awaitable[str | None]]
+
+
+class Readiness:
+    """What `/readyz` asks. A check answers `None` or a reason code.
+
+    A blocking one answers 503 for the whole process while it has a reason. Any other is only shown, for
+    troubles that do not stop deliveries from being taken.
+    """
+
+    def __init__(self) -> None:
+        self._checks: dict[str, tuple[Check, bool]] = {}
+
+    def add(self, name: str, check: Check, *, blocking: bool = True) -> None:
+        self._checks[name] = (check, blocking)
+
+    async def report(self) -> tuple[bool, dict[str, str]]:
+        """Whether this process is ready, and `ok` or a reason per check."""
+        checks = list(self._checks.items())
+        reasons = await asyncio.gather(*(self._ask(check) for _, (check, _) in checks))
+        found = {name: reason or "ok" for (name, _), reason in zip(checks, reasons, strict=True)}
+        ready = all(
+            reason is None or not blocking for (_, (_, blocking)), reason in zip(checks, reasons, strict=True)
+        )
+        return ready, found
+
+    async def _ask(self, check: Check) -> str | None:
+        try:
+            async with asyncio.timeout(_CHECK_SECONDS):
+                return await check()
+        except TimeoutError:
+            return "timeout"
+        except Exception as error:  # noqa: BLE001 - a check that breaks is a check that fails
+            return type(error).__name__
+
+
+class _Refused(Exception):
+    """A delivery that is not taken: status, and a reason from a closed set."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
+
+
+def create_app(settings: Settings, bus: Bus, readiness: Readiness, metrics: Metrics) -> web.Application:
+    """The application; `readiness` may get more checks while it runs."""
+
+    async def broker() -> str | None:
+        if not bus.connected:
+            return "disconnected"
+        try:
+            backlog = await bus.backlog()
+        except BusUnavailable as error:
+            return error.reason
+        return "stream_full" if backlog.bytes >= _FULL * backlog.max_bytes else None
+
+    readiness.add("broker", broker)
+    receiver = _Receiver(settings, bus, metrics)
+
+    async def healthz(_request: web.Request) -> web.Response:
+        return web.json_response({"status": "ok"})
+
+    async def readyz(_request: web.Request) -> web.Response:
+        ready, checks = await readiness.report()
+        return web.json_response({"ready": ready, "checks": checks}, status=200 if ready else 503)
+
+    async def show_metrics(_request: web.Request) -> web.Response:
+        return web.Response(body=metrics.render(), headers={"Content-Type": CONTENT_TYPE})
+
+    # The body's limit is kept where it is read, in pieces; aiohttp's own applies to its own way of reading.
+    app = web.Application(client_max_size=LARGEST_BODY)
+    app.router.add_post("/webhooks/github", receiver.receive)
+    app.router.add_get("/healthz", healthz)
+    app.router.add_get("/readyz", readyz)
+    app.router.add_get("/metrics", show_metrics)
+    return app
+
+
+class _Receiver:
+    """One delivery after the other, and the memory they share."""
+
+    def __init__(self, settings: Settings, bus: Bus, metrics: Metrics) -> None:
+        self._bus = bus
+        self._metrics = metrics
+        self._app_id = settings.github_app_id
+        self._incident_label = settings.incident_label
+        secrets = (settings.github_webhook_secret, settings.github_webhook_secret_previous)
+        self._secrets = [secret.value.encode() for secret in secrets if secret is not None]
+        self._buffered = 0
+
+    async def receive(self, request: web.Request) -> web.Response:
+        started = time.perf_counter()
+        received_at = datetime.now(UTC)
+        event, delivery_id = "other", None
+        headers: dict[str, str] = {}
+        try:
+            signature = self._precheck(request)
+            body = await self._read(request)
+            await self._verify(signature, body)
+            name, delivery_id = self._identify(request)
+            event = name if name in triggers.EVENTS else "other"
+            outcome = await self._take(name, delivery_id, body, received_at)
+            status = 202
+        except _Refused as refused:
+            status, outcome = refused.status, refused.reason
+            if status == 503:
+                headers = _RETRY_AFTER
+            log.info("delivery refused", status=status, reason=outcome, delivery_id=delivery_id)
+        self._metrics.deliveries.labels(event, outcome).inc()
+        self._metrics.delivery_seconds.observe(time.perf_counter() - started)
+        return web.json_response({"status": outcome}, status=status, headers=headers)
+
+    def _precheck(self, request: web.Request) -> bytes:
+        """What the headers alone decide; returns the signature that came."""
+        if _header(request, "Content-Type").partition(";")[0].strip().lower() != "application/json":
+            raise _Refused(415, "not_json")
+        if any(
+            coding.strip().lower() != "identity" for coding in request.headers.getall("Content-Encoding", ())
+        ):
+            raise _Refused(415, "encoded")
+        if request.content_length is not None and request.content_length > LARGEST_BODY:
+            raise _Refused(413, "too_large")
+        signature = _SIGNATURE.match(_header(request, "X-Hub-Signature-256"))
+        if signature is None:
+            raise _Refused(401, "no_signature")
+        return bytes.fromhex(signature[1])
+
+    async def _read(self, request: web.Request) -> bytearray:
+        """The whole body, or a refusal as soon as it is too long, too slow or more than memory allows."""
+        body = bytearray()
+        counted = 0
+        try:
+            async with asyncio.timeout(_BODY_SECONDS):
+                async for piece in request.content.iter_any():
+                    body += piece
+                    if len(body) > LARGEST_BODY:
+                        raise _Refused(413, "too_large")
+                    self._buffered += len(piece)
+                    counted += len(piece)
+                    if self._buffered > LARGEST_BUFFER:
+                        raise _Refused(503, "busy")
+        except TimeoutError:
+            raise _Refused(408, "too_slow") from None
+        except _Refused:
+            raise
+        except Exception:  # noqa: BLE001 - whatever a broken transfer is called, in every aiohttp
+            raise _Refused(400, "broken_body") from None
+        finally:
+            self._buffered -= counted
+        return body
+
+    async def _verify(self, signature: bytes, body: bytearray) -> None:
+        if len(body) > _HASH_INLINE:
+            genuine = await asyncio.to_thread(self._signed, signature, body)
+        else:
+            genuine = self._signed(signature, body)
+        if not genuine:
+            raise _Refused(401, "bad_signature")
+
+    def _signed(self, signature: bytes, body: bytearray) -> bool:
+        # Every secret is tried, whether an earlier one fits or not.
+        matches = [hmac.compare_digest(hmac.digest(key, body, "sha256"), signature) for key in self._secrets]
+        return any(matches)
+
+    def _identify(self, request: web.Request) -> tuple[str, str]:
+        """Event name and delivery id: the signature does not cover them, and they become a subject and a key."""
+        event = _header(request, "X-GitHub-Event")
+        if _EVENT.match(event) is None:
+            raise _Refused(400, "bad_event")
+        delivery_id = _header(request, "X-GitHub-Delivery")
+        if _DELIVERY.match(delivery_id) is None:
+            raise _Refused(400, "bad_delivery")
+        return event, delivery_id
+
+    async def _take(self, event: str, delivery_id: str, body: bytearray, received_at: datetime) -> str:
+        """Publish what has to be acted on; returns the outcome of a delivery that was taken."""
+        context = triggers.Context(
+            delivery_id=delivery_id,
+            received_at=received_at,
+            app_id=self._app_id,
+            incident_label=self._incident_label,
+        )
+        try:
+            reduced = triggers.reduce(event, body, context)
+        except PermanentError as error:
+            raise _Refused(400, error.reason) from None
+        if isinstance(reduced, triggers.Ignored):
+            say = log.warning if reduced.paths else log.debug
+            say(
+                "delivery ignored",
+                delivery_id=delivery_id,
+                github_event=event,
+                reason=reduced.reason,
+                paths=reduced.paths,
+            )
+            return "ignored"
+        try:
+            published = await self._bus.publish(reduced)
+        except (BusUnavailable, StreamFull) as error:
+            log.error("delivery not stored", reason=error.reason, **reduced.log_context())
+            raise _Refused(503, error.reason) from None
+        log.debug("delivery taken", outcome="duplicate" if published.duplicate else "accepted")
+        return "duplicate" if published.duplicate else "accepted"
+
+
+def _header(request: web.Request, name: str) -> str:
+    """A header that must not come twice: two values are none."""
+    found = request.headers.getall(name, ())
+    return found[0] if len(found) == 1 else ""
