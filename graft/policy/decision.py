@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -67,7 +68,7 @@ def facts_hash(loaded: LoadedPolicy, facts: Facts) -> str:
     return hashlib.sha256(json.dumps(seen, sort_keys=True).encode("ascii")).hexdigest()
 
 
-_SEEN_BY = {
+_SEEN_BY: dict[str, Callable[[Facts], Any]] = {
     "author": lambda facts: facts.author_kind,
     "source": lambda facts: facts.source,
     "agents": lambda facts: facts.agents,

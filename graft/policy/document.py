@@ -22,7 +22,7 @@ MAX_DEPTH = 20
 MAX_NODES = 20_000
 
 # libyaml where the wheel has it (all CPython wheels do): 1 MB in milliseconds instead of seconds.
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 # C0 and C1 controls without tab and line feeds; line and paragraph separator, which YAML 1.1 and 1.2 read
 # differently; a byte order mark inside the text; surrogates.
@@ -84,7 +84,7 @@ class Refused(Node):
     __slots__ = ()
 
 
-def read(data: bytes, problems: Problems) -> Node | None:
+def read(data: bytes, problems: Problems, *, loader: Any = LOADER) -> Node | None:
     """The root node of the only document. `None`, with at least one problem added, when there is none to look
     at: too large, not UTF-8, empty, or a syntax error. Never raises on any bytes."""
     if len(data) > MAX_BYTES:
@@ -95,7 +95,7 @@ def read(data: bytes, problems: Problems) -> Node | None:
         return None
     builder = _Builder(problems)
     try:
-        for event in yaml.parse(text, Loader=_LOADER):
+        for event in yaml.parse(text, Loader=loader):
             if not builder.take(event):
                 return None
     except yaml.YAMLError as error:
@@ -152,7 +152,11 @@ class _Builder:
 
     @property
     def path(self) -> str:
-        return self._stack[-1].node.path if self._stack else "$"
+        """Where reading stands: the innermost open mapping or list, or its key that waits for a value."""
+        if not self._stack:
+            return "$"
+        frame = self._stack[-1]
+        return frame.key.path if frame.key is not None else frame.node.path
 
     def take(self, event: yaml.Event) -> bool:
         """Take one event; False when a bound is passed and reading must stop."""
@@ -212,7 +216,7 @@ class _Builder:
         if isinstance(frame.node, Sequence):
             return f"{frame.node.path}[{len(frame.node.items)}]"
         if key_event is None:
-            return frame.key.path if frame.key is not None else frame.node.path
+            return self.path
         return child(frame.node.path, key_event.value if isinstance(key_event, yaml.ScalarEvent) else "")
 
     def _refuse(self, event: yaml.NodeEvent, line: int, column: int, path: str) -> bool:
@@ -265,7 +269,9 @@ _BY_CHARACTER = {
     "%": "a plain value cannot start with `%`: put the text in quotes",
     "\t": "a tab cannot indent: use spaces",
 }
+_BY_CONTEXT = (("alias", "`*`"), ("anchor", "`&`"), ("scanning a tag", "`!`"))
 _BY_PROBLEM = (
+    ("exceeded", f"the file is nested more than {MAX_DEPTH} levels deep"),
     (
         "mapping values are not allowed",
         "a `:` stands where no key can be: put the text in quotes or check the indentation",
@@ -288,9 +294,11 @@ def _add_syntax_problem(error: yaml.YAMLError, text: str, path: str, problems: P
     mark = getattr(error, "problem_mark", None)
     context = getattr(error, "context", None) or ""
     what = getattr(error, "problem", None) or ""
-    if "alias" in context or "anchor" in context:
+    sign = next((found for word, found in _BY_CONTEXT if word in context), None)
+    if sign is not None or "end of stream" in what:
         mark = getattr(error, "context_mark", None) or mark
-        message = "a plain value cannot start with `*` or `&`: put a glob in quotes"
+    if sign is not None:
+        message = f"a plain value cannot start with {sign}: put a glob in quotes"
     else:
         message = next((ours for theirs, ours in _BY_PROBLEM if theirs in what), "this is not valid YAML")
     line, column = (mark.line + 1, mark.column + 1) if mark is not None else (1, 1)

@@ -46,8 +46,8 @@ class Fields:
         for key, (key_node, value) in node.entries.items():
             if key in known:
                 values[key] = value
-            elif not self.problems.full:
-                self.refuse(key_node, _unknown_key(key, known))
+            else:
+                self.refuse(key_node, "" if self.problems.full else _unknown_key(key, known))
         for key in required:
             if key not in values:
                 self.problems.add(node.line, node.column, node.path, f"needs `{key}`")

@@ -39,7 +39,7 @@ class Problems:
 
     @property
     def full(self) -> bool:
-        """Whether a further problem would only be counted as "more"."""
+        """Whether a further problem would not be listed, so that its text need not be made."""
         return len(self._items) == MAX_PROBLEMS
 
     def add(self, line: int, column: int, path: str, message: str) -> None:
