@@ -59,7 +59,8 @@ LINE = st.sampled_from(
         "\x0c", "Key: \u2028next", "K\u00a0: v", "Key:  two  blanks  ", "Key: v\t", "> Quoted: v", "* Item: v",
     ]
 )  # fmt: skip
-END = st.sampled_from(["\n", "", "\n\n", "\n \n", "\r\n", "\n#\n", "\n# x"])
+# Without a line break at the end, versions of git differ on a last line that is `Conflicts:` (2.47 completes it).
+END = st.sampled_from(["\n", "\nend", "\n\n", "\n \n", "\r\n", "\n#\n", "\n# x"])
 MESSAGE = st.one_of(
     st.builds(lambda lines, end: "\n".join(lines) + end, st.lists(LINE, max_size=14), END),
     st.builds(lambda lines, end: "t\n\n" + "\n".join(lines) + end, st.lists(LINE, max_size=8), END),
@@ -81,6 +82,12 @@ MESSAGE = st.one_of(
 def test_every_message_is_read_as_the_installed_git_reads_it(messages: list[str], tmp_path: Path) -> None:
     for message, answer in zip(messages, git_reads(messages, tmp_path), strict=True):
         assert as_git_prints(message) == answer, repr(message)
+
+
+@pytest.mark.parametrize("last", ["Key: v", "prose", "Key:", " more", "#", "Signed-off-by: A <a@x.io>", " "])
+def test_a_last_line_without_its_line_break(last: str, tmp_path: Path) -> None:
+    message = f"t\n\nFirst: 1\n{last}"
+    assert as_git_prints(message) == git_reads([message], tmp_path)[0]
 
 
 def test_what_follows_a_nul_is_no_part_of_a_commit() -> None:
