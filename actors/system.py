@@ -253,6 +253,12 @@ class ActorSystem:
             if entry.due.partition in gone:
                 entry.task.cancel()
 
+    def _lost(self, lease: Lease) -> None:
+        """A write found out before the keeper did: start nothing more in that partition."""
+        log.info("changed hands", partition=lease.partition)
+        if self.held.get(lease.partition) == lease.epoch:
+            self._drop([lease.partition])
+
     # ------------------------------------------------------------------------------------- dispatching
 
     def wake(self, partition: int) -> None:
@@ -334,7 +340,7 @@ class ActorSystem:
             if run.rows:
                 raise TransientError("the actor left work unreported", reason="unreported")
         except LostPartition:
-            log.info("changed hands", address=due.address)
+            self._lost(lease)
         except AppRefused as error:
             # The App's own fault, not this work's: count no attempt, leave every row due, look again soon.
             self.refused = str(error)
@@ -380,7 +386,7 @@ class ActorSystem:
                     hinted = error.retry_after if isinstance(error, TransientError) else None
                     await run.postpone(need, max(hinted or 0.0, backoff(row.attempts)), failure)
         except LostPartition:
-            log.info("changed hands", address=run.address)
+            self._lost(run.lease)
 
 
 class Busy(TransientError):
