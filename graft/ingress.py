@@ -18,7 +18,7 @@ from typing import Final
 
 from aiohttp import web
 
-from graft import triggers
+from graft import payloads
 from graft.bus import Bus, BusUnavailable, StreamFull
 from graft.config import Settings
 from graft.errors import PermanentError
@@ -144,7 +144,7 @@ class _Receiver:
             body = await self._read(request)
             await self._verify(signature, body)
             name, delivery_id = self._identify(request)
-            event = name if name in triggers.EVENTS else "other"
+            event = name if name in payloads.EVENTS else "other"
             outcome = await self._take(name, delivery_id, body, received_at)
             status = 202
         except _Refused as refused:
@@ -220,17 +220,17 @@ class _Receiver:
 
     async def _take(self, event: str, delivery_id: str, body: bytearray, received_at: datetime) -> str:
         """Publish what has to be acted on; returns the outcome of a delivery that was taken."""
-        context = triggers.Context(
+        context = payloads.Context(
             delivery_id=delivery_id,
             received_at=received_at,
             app_id=self._app_id,
             incident_label=self._incident_label,
         )
         try:
-            reduced = triggers.reduce(event, body, context)
+            reduced = payloads.reduce(event, body, context)
         except PermanentError as error:
             raise _Refused(400, error.reason) from None
-        if isinstance(reduced, triggers.Ignored):
+        if isinstance(reduced, payloads.Ignored):
             say = log.warning if reduced.paths else log.debug
             say(
                 "delivery ignored",

@@ -1,25 +1,40 @@
-"""The parts of GitHub's webhook payloads that Graft reads: strictly typed, bounded, and nothing else.
+"""GitHub's webhook payloads: the parts that Graft reads, and their reduction to a `Trigger`.
 
-A field that is not named here is skipped while decoding and never becomes a Python value. Shapes follow the
-payload examples and schemas of GitHub's webhook documentation.
+A field that is not named here is skipped while decoding and never becomes a Python value; what is named is
+strictly typed and bounded. Shapes follow the payload examples and schemas of GitHub's webhook documentation.
+
+The event name and the delivery id come from headers that GitHub's signature does not cover, so a payload that
+does not fit its event name is ignored, and whoever acts on a trigger reads the state from the API again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
 
-Id = Annotated[int, Meta(ge=1, le=2**63 - 1)]
-Number = Annotated[int, Meta(ge=1, le=2**31 - 1)]
-Sha = Annotated[str, Meta(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?\Z")]
-FullName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,100}/[A-Za-z0-9._-]{1,100}\Z")]
-Login = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,100}(\[bot\])?\Z")]
-RefName = Annotated[str, Meta(min_length=1, max_length=1024)]
-Word = Annotated[str, Meta(pattern=r"^[a-z_]{1,50}\Z")]
-Time = Annotated[datetime, Meta(tz=True)]
+from graft.errors import PermanentError
+from graft.triggers import (
+    INSTALLATION_NEEDS,
+    PULL_NEEDS,
+    REPOSITORY_NEEDS,
+    FullName,
+    Id,
+    Kind,
+    Login,
+    Number,
+    RefName,
+    Sha,
+    Time,
+    Trigger,
+    Word,
+    path_of,
+)
+
+Data: TypeAlias = bytes | bytearray
 
 
 class Installation(Struct):
@@ -104,14 +119,14 @@ class ReviewedPull(Struct):
     base: Base
 
 
-class Payload(Struct):
+class Payload(Struct, kw_only=True):
     """What every payload of an App has, and every other field not."""
 
     installation: Installation
-    sender: Sender
+    sender: Sender | None = None
 
 
-class PullRequestEvent(Payload):
+class PullRequestEvent(Payload, kw_only=True):
     action: Word
     number: Number
     repository: Repository
@@ -120,27 +135,27 @@ class PullRequestEvent(Payload):
     label: Label | None = None
 
 
-class ReviewEvent(Payload):
+class ReviewEvent(Payload, kw_only=True):
     action: Word
     repository: Repository
     pull_request: ReviewedPull
     review: Review
 
 
-class CheckRunEvent(Payload):
+class CheckRunEvent(Payload, kw_only=True):
     action: Word
     repository: Repository
     check_run: CheckRun
     requested_action: Button | None = None
 
 
-class CheckSuiteEvent(Payload):
+class CheckSuiteEvent(Payload, kw_only=True):
     action: Word
     repository: Repository
     check_suite: CheckSuite
 
 
-class PushEvent(Payload):
+class PushEvent(Payload, kw_only=True):
     ref: RefName
     before: Sha
     after: Sha
@@ -148,21 +163,257 @@ class PushEvent(Payload):
     deleted: bool = False
 
 
-class IssuesEvent(Payload):
+class IssuesEvent(Payload, kw_only=True):
     action: Word
     repository: Repository
     issue: Issue
     label: Label | None = None
 
 
-class RepositoryEvent(Payload):
+class RepositoryEvent(Payload, kw_only=True):
     action: Word
     repository: Repository
 
 
-class InstallationEvent(Payload):
+class InstallationEvent(Payload, kw_only=True):
     action: Word
 
 
 class ActionOnly(Struct):
     action: str | None = None
+
+
+# ---------------------------------------------------------------------------------------------------- reducing
+
+
+class Ignored(Struct, frozen=True, kw_only=True):
+    """Nobody has to act. `reason` is a stable code (`event`, `action`, `not_ours`, `no_change`, `branch`,
+    `label`, `mismatch`); `paths` are where a mismatching payload differs from its event, never values."""
+
+    reason: str
+    paths: tuple[str, ...] = ()
+
+
+class Context(Struct, frozen=True, kw_only=True):
+    """What `reduce` has to know besides the payload: the delivery, which App is ours, which label counts."""
+
+    delivery_id: str
+    received_at: datetime
+    app_id: int
+    incident_label: str | None = None
+
+    def is_incident(self, labels: Iterable[Label | None]) -> bool:
+        wanted = (self.incident_label or "").casefold()
+        return bool(wanted) and any(label is not None and label.name.casefold() == wanted for label in labels)
+
+
+def reduce(event: str, payload: Data, context: Context) -> Trigger | Ignored:
+    """The trigger in a payload that came under this event name, or why there is none.
+
+    Raises PermanentError (`malformed_json`) when the payload is not JSON at all. An unknown event or action is
+    ignored before anything else of the payload is looked at.
+    """
+    reader = _READERS.get(event)
+    if reader is None:
+        return Ignored(reason="event")
+    actions = _ACTIONS[event]
+    try:
+        if actions and _decode(_ACTION, payload).action not in actions:
+            return Ignored(reason="action")
+        return reader(payload, context)
+    except msgspec.ValidationError as error:
+        return Ignored(reason="mismatch", paths=(path_of(error),))
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        raise PermanentError("the payload is not JSON", reason="malformed_json") from None
+
+
+_S = TypeVar("_S")
+
+
+def _decode(decoder: msgspec.json.Decoder[_S], payload: Data) -> _S:
+    return decoder.decode(payload)
+
+
+def _trigger(event: str, kind: Kind, payload: Payload, context: Context, **fields: Any) -> Trigger:
+    repository: Repository | None = getattr(payload, "repository", None)
+    sender = payload.sender
+    return Trigger(
+        kind=kind,
+        event=event,
+        action=getattr(payload, "action", None),
+        delivery_id=context.delivery_id,
+        received_at=context.received_at,
+        installation_id=payload.installation.id,
+        repository_id=repository.id if repository else None,
+        full_name=repository.full_name if repository else None,
+        sender_id=sender.id if sender else None,
+        sender_login=sender.login if sender else None,
+        sender_is_bot=sender is not None and (sender.type == "Bot" or sender.login.endswith("[bot]")),
+        **fields,
+    )
+
+
+def _pull_request(payload: Data, context: Context) -> Trigger | Ignored:
+    event = _decode(_PULL_REQUEST, payload)
+    if event.number != event.pull_request.number:
+        return Ignored(reason="mismatch", paths=("$.number", "$.pull_request.number"))
+    title, body, base = (
+        field is not msgspec.UNSET for field in (event.changes.title, event.changes.body, event.changes.base)
+    )
+    if event.action == "edited" and not (title or body or base):
+        return Ignored(reason="no_change")
+    return _trigger(
+        "pull_request",
+        "pull",
+        event,
+        context,
+        number=event.number,
+        head_sha=event.pull_request.head.sha,
+        base_ref=event.pull_request.base.ref,
+        event_at=event.pull_request.updated_at,
+        title_changed=title,
+        body_changed=body,
+        base_changed=base,
+        incident=event.action in ("labeled", "unlabeled") and context.is_incident([event.label]),
+    )
+
+
+def _review(payload: Data, context: Context) -> Trigger | Ignored:
+    event = _decode(_REVIEW, payload)
+    return _trigger(
+        "pull_request_review",
+        "pull",
+        event,
+        context,
+        number=event.pull_request.number,
+        head_sha=event.pull_request.head.sha,
+        base_ref=event.pull_request.base.ref,
+        event_at=event.review.submitted_at,
+    )
+
+
+# More pull requests on one head than this are left to the repository's actor, which finds them all.
+_MOST_PULLS = 20
+
+
+def _check_run(payload: Data, context: Context) -> Trigger | Ignored:
+    event = _decode(_CHECK_RUN, payload)
+    run = event.check_run
+    if run.app is None or run.app.id != context.app_id:
+        return Ignored(reason="not_ours")
+    if event.action == "requested_action":
+        missing = [name for name in ("requested_action", "sender") if getattr(event, name) is None]
+        if missing:
+            return Ignored(reason="mismatch", paths=tuple(f"$.{name}" for name in missing))
+        return _trigger(
+            "check_run",
+            "repository",
+            event,
+            context,
+            head_sha=run.head_sha,
+            check_run_id=run.id,
+            button=event.requested_action.identifier if event.requested_action else None,
+        )
+    return _trigger(
+        "check_run",
+        "repository",
+        event,
+        context,
+        head_sha=run.head_sha,
+        check_run_id=run.id,
+        step=_step(run.name),
+        pulls=_numbers(run.pull_requests),
+    )
+
+
+def _check_suite(payload: Data, context: Context) -> Trigger | Ignored:
+    event = _decode(_CHECK_SUITE, payload)
+    suite = event.check_suite
+    if suite.app is None or suite.app.id != context.app_id:
+        return Ignored(reason="not_ours")
+    pulls = _numbers(suite.pull_requests)
+    return _trigger("check_suite", "repository", event, context, head_sha=suite.head_sha, pulls=pulls)
+
+
+def _step(name: str) -> str | None:
+    """The step of one of our check runs; a suffix sets runs of one head apart (`graft/intent (#7)`)."""
+    words = name.split()
+    step = words[0].removeprefix("graft/") if words else ""
+    return step if step in ("provenance", "intent", "policy") else None
+
+
+def _numbers(pulls: list[NumberOnly]) -> tuple[int, ...]:
+    numbers = dict.fromkeys(pull.number for pull in pulls)
+    return tuple(numbers) if len(numbers) <= _MOST_PULLS else ()
+
+
+def _push(payload: Data, context: Context) -> Trigger | Ignored:
+    event = _decode(_PUSH, payload)
+    if event.deleted or not event.ref.startswith("refs/heads/"):
+        return Ignored(reason="branch")
+    return _trigger(
+        "push", "repository", event, context, ref=event.ref, before_sha=event.before, after_sha=event.after
+    )
+
+
+def _issues(payload: Data, context: Context) -> Trigger | Ignored:
+    event = _decode(_ISSUES, payload)
+    labels = event.issue.labels if event.action == "closed" else [event.label]
+    if not context.is_incident(labels):
+        return Ignored(reason="label")
+    return _trigger(
+        "issues",
+        "repository",
+        event,
+        context,
+        number=event.issue.number,
+        event_at=event.issue.updated_at,
+        incident=True,
+    )
+
+
+def _repository(payload: Data, context: Context) -> Trigger | Ignored:
+    return _trigger("repository", "repository", _decode(_REPOSITORY, payload), context)
+
+
+def _installation(payload: Data, context: Context) -> Trigger | Ignored:
+    return _trigger("installation", "installation", _decode(_INSTALLATION, payload), context)
+
+
+def _installation_repositories(payload: Data, context: Context) -> Trigger | Ignored:
+    return _trigger("installation_repositories", "installation", _decode(_INSTALLATION, payload), context)
+
+
+_ACTION = msgspec.json.Decoder(ActionOnly)
+_PULL_REQUEST = msgspec.json.Decoder(PullRequestEvent)
+_REVIEW = msgspec.json.Decoder(ReviewEvent)
+_CHECK_RUN = msgspec.json.Decoder(CheckRunEvent)
+_CHECK_SUITE = msgspec.json.Decoder(CheckSuiteEvent)
+_PUSH = msgspec.json.Decoder(PushEvent)
+_ISSUES = msgspec.json.Decoder(IssuesEvent)
+_REPOSITORY = msgspec.json.Decoder(RepositoryEvent)
+_INSTALLATION = msgspec.json.Decoder(InstallationEvent)
+
+_READERS = {
+    "pull_request": _pull_request,
+    "pull_request_review": _review,
+    "check_run": _check_run,
+    "check_suite": _check_suite,
+    "push": _push,
+    "issues": _issues,
+    "repository": _repository,
+    "installation": _installation,
+    "installation_repositories": _installation_repositories,
+}
+
+EVENTS: Final = frozenset(_READERS)
+
+_ACTIONS: dict[str, frozenset[str]] = {
+    event: frozenset(
+        action
+        for table in (PULL_NEEDS, REPOSITORY_NEEDS, INSTALLATION_NEEDS)
+        for name, action in table
+        if name == event and action is not None
+    )
+    for event in _READERS
+}
