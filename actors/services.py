@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 import msgspec
-from graft.metrics import Metrics
 
 from graft import triggers
 from graft.bus import Bus
@@ -14,6 +13,7 @@ from graft.config import Settings
 from graft.database import Connection, Pool
 from graft.github import GitHub, comment
 from graft.llm import LlmClient
+from graft.metrics import Metrics
 from graft.store import work
 
 

@@ -199,3 +199,10 @@ async def listed_installations(connection: Connection) -> list[int]:
     """Every installation that is not known to be deleted."""
     rows = await connection.fetch("SELECT id FROM installations WHERE deleted_at IS NULL ORDER BY id")
     return [row["id"] for row in rows]
+
+
+async def rename(connection: Connection, repository_id: int, full_name: str) -> None:
+    """Remember the name under which the API just answered."""
+    await connection.execute(
+        "UPDATE repositories SET full_name = $2 WHERE id = $1 AND full_name <> $2", repository_id, full_name
+    )
