@@ -12,8 +12,6 @@ from graft.policy.evaluate import Result, State, Verdict, evaluate
 from graft.policy.facts import Card, Fact, Facts
 from graft.policy.loading import (
     CANDIDATES,
-    Found,
-    Kind,
     LoadedPolicy,
     PolicySource,
     Status,
@@ -34,8 +32,6 @@ __all__ = [
     "Decision",
     "Fact",
     "Facts",
-    "Found",
-    "Kind",
     "LoadedPolicy",
     "Outcome",
     "ParsedPolicy",

@@ -1,18 +1,19 @@
 """Finds the policy of a commit and reads it, or says in one code why there is none to apply.
 
 The caller binds a `PolicySource` to a commit of the *base* branch: a pull request must not loosen the policy
-that judges it. Loading never follows a link and never reads more than the limit.
+that judges it. Nothing here follows a link or reads more than the limit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Protocol
 
 import msgspec
 
 from graft.errors import PermanentError
+from graft.git import Entry, File, Kind
 from graft.policy.document import MAX_BYTES
 from graft.policy.model import Policy
 from graft.policy.parse import parse
@@ -21,34 +22,20 @@ from graft.policy.problems import Problem
 CANDIDATES = ("graft.yaml", "graft.yml", ".github/graft.yaml", ".github/graft.yml")
 
 
-class Kind(StrEnum):
-    """What stands at a path in a git tree."""
-
-    FILE = "file"
-    DIRECTORY = "directory"
-    SYMLINK = "symlink"
-    SUBMODULE = "submodule"
-
-
-class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """`size` in bytes, of a file and where it is known."""
-
-    kind: Kind
-    size: int | None = None
+# Refusals that say something about the file. Others (no installation, no git) are about the caller.
+_UNREADABLE = frozenset(
+    ("forbidden", "gone", "not_found", "response_too_large", "tree_truncated", "unprocessable")
+)
 
 
 class PolicySource(Protocol):
-    """One commit of one repository.
+    """The files of one commit, as `graft.git` and `graft.github.CommitFiles` describe them."""
 
-    Both methods raise `PermanentError` where the answer is refused (the policy is then `unreadable`), and
-    `TransientError` where asking again may help (it goes through to the caller).
-    """
+    async def entries(self, paths: Iterable[str]) -> Mapping[str, Entry]:
+        """What stands at each path, links not followed."""
 
-    async def look(self, paths: Sequence[str]) -> Mapping[str, Found]:
-        """What stands at each path, links not followed; a path with nothing there is left out."""
-
-    async def read(self, path: str, *, limit: int) -> bytes:
-        """The content of a file, or its first `limit` + 1 bytes at least, if it has as many."""
+    async def file(self, path: str, *, limit: int) -> File:
+        """One file of at most `limit` bytes, or why there is no content."""
 
 
 class Status(StrEnum):
@@ -76,23 +63,22 @@ class LoadedPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def load(source: PolicySource) -> LoadedPolicy:
-    """Read the policy. Raises only what the source raises as `TransientError`."""
+    """Read the policy. Raises what the source raises, apart from refusals that concern the file: those make it
+    `unreadable`."""
     try:
-        found = await source.look(CANDIDATES)
-        paths = tuple(path for path in CANDIDATES if path in found)
+        entries = await source.entries(CANDIDATES)
+        paths = tuple(path for path in CANDIDATES if entries[path].kind is not Kind.MISSING)
         if len(paths) != 1:
             return _without("two_candidates" if paths else "missing", paths)
-        there = found[paths[0]]
-        if there.kind is not Kind.FILE:
-            return _without(str(there.kind), paths)
-        if there.size is not None and there.size > MAX_BYTES:
-            return _without("too_large", paths)
-        data = await source.read(paths[0], limit=MAX_BYTES)
-    except PermanentError:
+        file = await source.file(paths[0], limit=MAX_BYTES)
+    except PermanentError as error:
+        if error.reason not in _UNREADABLE:
+            raise
         return _without("unreadable", ())
-    if len(data) > MAX_BYTES:
-        return _without("too_large", paths)
-    return of_bytes(data, paths[0])
+    if file.data is None:
+        reason = file.problem if file.problem in _WHY and file.problem != "missing" else "unreadable"
+        return _without(reason, paths)
+    return of_bytes(file.data, paths[0])
 
 
 def of_bytes(data: bytes, path: str) -> LoadedPolicy:
