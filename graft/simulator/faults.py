@@ -1,12 +1,14 @@
 """Switches that make the simulated GitHub misbehave the way the real one does.
 
 A rule names what it hits as `METHOD TEMPLATE` (`POST /repos/{owner}/{repo}/check-runs`), or `*` for everything,
-and how often. Rules set later come first. Whatever is not switched on does not happen.
+and how often; an operation that does not exist is refused with `ValueError`. Rules set later come first.
+Whatever is not switched on does not happen.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -43,9 +45,10 @@ class Rule:
 
 
 class Faults:
-    """All switches of one simulator."""
+    """All switches of one simulator. `targets` are the operations it has."""
 
-    def __init__(self) -> None:
+    def __init__(self, targets: Collection[str]) -> None:
+        self._targets = targets
         self.latency = 0.0
         self.route_latency: dict[str, float] = {}
         self.refuse_app_key = False
@@ -192,5 +195,7 @@ class Faults:
         return shown
 
     def _add(self, rule: Rule) -> Rule:
+        if rule.target != "*" and rule.target not in self._targets:
+            raise ValueError(f"this GitHub has no operation {rule.target!r}")
         self._rules.append(rule)
         return rule

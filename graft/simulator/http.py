@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 JSON = "application/json; charset=utf-8"
+_SLASHED = re.compile(r"\{(basehead|branch|path|ref|tree_sha)\}")
 
 
 @dataclass(kw_only=True)
@@ -115,7 +117,10 @@ Handler = Callable[[Call], Awaitable[Reply]]
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """One operation. `needs` are the permissions of which the caller must have one (`name:level`)."""
+    """One operation. `needs` are the permissions of which the caller must have one (`name:level`).
+
+    `template` is for people; `pattern` lets the parameters that may hold slashes do so.
+    """
 
     method: str
     template: str
@@ -127,6 +132,12 @@ class Route:
     def target(self) -> str:
         """The name by which logs and faults know this operation."""
         return f"{self.method} {self.template}"
+
+    @property
+    def pattern(self) -> str:
+        return _SLASHED.sub(
+            lambda match: f"{{{match[1]}:.{'*' if match[1] == 'path' else '+'}}}", self.template
+        )
 
 
 def page_size(query: Mapping[str, str], default: int = 30) -> int:

@@ -76,7 +76,8 @@ class GitHubServer:
         self.private_key = private_key
         self.public_key = identity.public_key(private_key)
         self.tokens = identity.Tokens()
-        self.faults = Faults()
+        routes = tuple(routes)
+        self.faults = Faults({route.target for route in routes})
         self.webhooks = Webhooks(world, app, self.faults)
         self.requests = RequestLog(maxlen=LOG_SIZE)
         self.urls = Urls("", "")
@@ -96,9 +97,9 @@ class GitHubServer:
     def _add_route(self, route: Route) -> None:
         add = self.application.router.add_route
         handler = self._endpoint(route)
-        add(route.method, self.prefix + route.template, handler)
+        add(route.method, self.prefix + route.pattern, handler)
         if route.template.startswith("/repos/{owner}/{repo}"):
-            by_id = route.template.replace("/repos/{owner}/{repo}", "/repositories/{repository_id}", 1)
+            by_id = route.pattern.replace("/repos/{owner}/{repo}", "/repositories/{repository_id}", 1)
             add(route.method, self.prefix + by_id, handler)
 
     def _endpoint(self, route: Route) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from typing import Any
+from urllib.parse import parse_qs
 
 import msgspec
 from yarl import URL
@@ -98,7 +99,7 @@ async def get_rate_limit(call: Call) -> Reply:
 
 async def register_manifest(call: Call) -> Reply:
     """The page behind the form: the App takes what the manifest says, the browser goes back with a code."""
-    text = URL.build(query_string=call.content.decode("ascii", "replace")).query.get("manifest", "")
+    text = parse_qs(call.content.decode("ascii", "replace")).get("manifest", [""])[0]
     try:
         manifest = msgspec.json.decode(text)
     except msgspec.DecodeError:

@@ -259,8 +259,6 @@ ROUTES = (
     Route(method="PATCH", template=_RUN, handler=update_run, needs=_WRITE),
     Route(method="GET", template=_SUITE, handler=get_suite, needs=_READ),
     Route(method="GET", template=f"{_SUITE}/check-runs", handler=list_suite_runs, needs=_READ),
-    Route(method="GET", template=f"{_REPO}/commits/{{ref:.+}}/check-runs", handler=list_runs, needs=_READ),
-    Route(
-        method="GET", template=f"{_REPO}/commits/{{ref:.+}}/check-suites", handler=list_suites, needs=_READ
-    ),
+    Route(method="GET", template=f"{_REPO}/commits/{{ref}}/check-runs", handler=list_runs, needs=_READ),
+    Route(method="GET", template=f"{_REPO}/commits/{{ref}}/check-suites", handler=list_suites, needs=_READ),
 )

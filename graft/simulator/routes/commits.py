@@ -112,7 +112,7 @@ async def get_git_commit(call: Call) -> Reply:
 
 
 async def get_tree(call: Call) -> Reply:
-    repository, name = call.repository, call.path["sha"]
+    repository, name = call.repository, call.path["tree_sha"]
     sha = name if FULL_SHA.fullmatch(name) else await _named(call, name)
     found = await repository.git.read(sha)
     if found is not None and found[0] == "commit":
@@ -203,12 +203,12 @@ async def _diff(call: Call, base: str, head: str, files: int) -> Reply:
 _NEEDS = ("contents:read",)
 _REPO = "/repos/{owner}/{repo}"
 ROUTES = (
-    Route(method="GET", template=f"{_REPO}/compare/{{basehead:.+}}", handler=compare, needs=_NEEDS),
-    Route(method="GET", template=f"{_REPO}/git/ref/{{ref:.+}}", handler=get_reference, needs=_NEEDS),
-    Route(method="GET", template=f"{_REPO}/branches/{{branch:.+}}", handler=get_branch, needs=_NEEDS),
+    Route(method="GET", template=f"{_REPO}/compare/{{basehead}}", handler=compare, needs=_NEEDS),
+    Route(method="GET", template=f"{_REPO}/git/ref/{{ref}}", handler=get_reference, needs=_NEEDS),
+    Route(method="GET", template=f"{_REPO}/branches/{{branch}}", handler=get_branch, needs=_NEEDS),
     Route(method="GET", template=f"{_REPO}/git/commits/{{sha}}", handler=get_git_commit, needs=_NEEDS),
-    Route(method="GET", template=f"{_REPO}/git/trees/{{sha:.+}}", handler=get_tree, needs=_NEEDS),
+    Route(method="GET", template=f"{_REPO}/git/trees/{{tree_sha}}", handler=get_tree, needs=_NEEDS),
     Route(method="GET", template=f"{_REPO}/git/blobs/{{sha}}", handler=get_blob, needs=_NEEDS),
 )
 # After all others: a ref may hold slashes, and `/commits/{ref}/check-runs` is somebody else's.
-LAST_ROUTES = (Route(method="GET", template=f"{_REPO}/commits/{{ref:.+}}", handler=get_commit, needs=_NEEDS),)
+LAST_ROUTES = (Route(method="GET", template=f"{_REPO}/commits/{{ref}}", handler=get_commit, needs=_NEEDS),)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from graft.simulator.errors import ApiError, not_found
 from graft.simulator.http import Call, Reply, Route
 from graft.simulator.payloads import contents
@@ -31,7 +33,8 @@ async def get_contents(call: Call) -> Reply:
         followed = await _follow(repository.git, sha, path, content)
         if followed is None:
             return Reply(value=contents.symlink(entry, content, ref, repository, urls))
-        content = await _content(repository.git, followed)
+        entry = replace(followed, path=path)
+        content = await _content(repository.git, entry)
     if len(content) > contents.MAX_RAW:
         raise ApiError(
             403,
@@ -89,7 +92,5 @@ async def _submodule_source(git: GitRepository, commit: str, path: str) -> str |
 _NEEDS = ("contents:read",)
 ROUTES = (
     Route(method="GET", template="/repos/{owner}/{repo}/contents", handler=get_contents, needs=_NEEDS),
-    Route(
-        method="GET", template="/repos/{owner}/{repo}/contents/{path:.*}", handler=get_contents, needs=_NEEDS
-    ),
+    Route(method="GET", template="/repos/{owner}/{repo}/contents/{path}", handler=get_contents, needs=_NEEDS),
 )
