@@ -15,7 +15,9 @@ from graft.policy.document import MAX_BYTES
 class Commit:
     """One commit's files, in memory. A value that is no content is why there is none."""
 
-    def __init__(self, files: Mapping[str, bytes | str] | None = None, *, refuses: Exception | None = None) -> None:
+    def __init__(
+        self, files: Mapping[str, bytes | str] | None = None, *, refuses: Exception | None = None
+    ) -> None:
         self.files = dict(files or {})
         self.refuses = refuses
         self.read: list[str] = []
@@ -56,7 +58,7 @@ async def test_each_candidate_is_found(name: str) -> None:
         (Commit({"graft.yaml": "symlink"}), Status.UNREADABLE, "symlink", "symbolic link"),
         (Commit({"graft.yml": "submodule"}), Status.UNREADABLE, "submodule", "submodule"),
         (Commit({"graft.yaml": "too_large"}), Status.UNREADABLE, "too_large", "larger than 1 MB"),
-        (Commit({"graft.yaml": b"#" * (MAX_BYTES + 1})), Status.UNREADABLE, "too_large", "larger than 1 MB"),
+        (Commit({"graft.yaml": b"#" * (MAX_BYTES + 1)}), Status.UNREADABLE, "too_large", "larger than 1 MB"),
         (Commit({"graft.yaml": "unreadable"}), Status.UNREADABLE, "unreadable", "cannot be read"),
         (Commit({"graft.yaml": "something new"}), Status.UNREADABLE, "unreadable", "cannot be read"),
         (

@@ -195,7 +195,7 @@ def test_braces_in_names_are_only_text(facts: Make) -> None:
 def test_the_largest_policy_fits(facts: Make) -> None:
     other = Matcher(only=GlobSet([compile_glob("x")]))
     rules = tuple(
-        Rule(name=f"{i:02}" + "😀" * 78, when=When(draft=True), then=Then(outcome=Outcome.BLOCK))
+        Rule(name=f"{i:02}" + "|" * 78, when=When(paths=other), then=Then(outcome=Outcome.BLOCK))
         for i in range(100)
     )
     then = Then(outcome=Outcome.REVIEW, users=("u" * 100,) * 500, message="*" * 500)
