@@ -45,7 +45,7 @@ class Rule:
 
 
 class Faults:
-    """All switches of one simulator. `targets` are the operations it has."""
+    """All switches of one simulator. `targets` are the operations it has; `waiting` requests hang now."""
 
     def __init__(self, targets: Collection[str]) -> None:
         self._targets = targets
@@ -53,6 +53,7 @@ class Faults:
         self.route_latency: dict[str, float] = {}
         self.refuse_app_key = False
         self.swallow_deliveries = 0
+        self.waiting = 0
         self._rules: list[Rule] = []
         self._old_heads: dict[int, tuple[str, int | None]] = {}
         self._hidden: dict[int, int] = {}
@@ -168,7 +169,11 @@ class Faults:
 
     async def wait(self) -> None:
         """Hang until `release()`."""
-        await self._released.wait()
+        self.waiting += 1
+        try:
+            await self._released.wait()
+        finally:
+            self.waiting -= 1
 
     def head_shown(self, pull: Pull, *, count: bool) -> str:
         """The head to show now; `count` says that this read is one of those the switch allows."""
