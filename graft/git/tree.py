@@ -6,6 +6,7 @@ link", "a submodule", "too large" and "there, but git cannot give it".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
@@ -16,6 +17,7 @@ from graft.git.process import Git
 MAX_ENTRIES = 50_000
 _BATCH = 1_000  # object names for one `git cat-file`; 64 hex digits each still fit a pipe's buffer
 _LISTING_BYTES = 64 << 20
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Kind(StrEnum):
@@ -90,13 +92,14 @@ def files(git: Git, tree: str, paths: Sequence[str], *, limit: int) -> dict[str,
 
 
 def _sane(path: str) -> bool:
-    return bool(path) and "\0" not in path and not path.startswith("/") and path.isprintable()
+    """Whether git can be asked for it; nothing else can be in a tree under this name as Graft reads it."""
+    return bool(path) and "\0" not in path and not path.startswith("/") and not _SURROGATE.search(path)
 
 
 def _ls_tree(git: Git, tree: str, paths: list[str], *, recursive: bool) -> Iterable[Entry]:
     options = ["-r"] if recursive else []
     data, _ = git.read(
-        "ls-tree", "-z", "--long", "--full-tree", *options, tree, "--", *paths, limit=_LISTING_BYTES
+        "ls-tree", "-z", "--long", "--full-tree", *options, "--end-of-options", tree, "--", *paths, limit=_LISTING_BYTES
     )
     for row in data.split(b"\0")[:-1][:MAX_ENTRIES]:
         meta, _, raw = row.partition(b"\t")

@@ -45,6 +45,8 @@ def git_reads(messages: list[str], where: Path) -> list[str]:
     return answers[:-1]
 
 
+CUT = "------------------------ >8 ------------------------"
+
 # Whatever the reading depends on: keys, separators, blanks of every kind, comments, scissors, conflicts, dividers.
 LINE = st.sampled_from(
     [
@@ -54,8 +56,7 @@ LINE = st.sampled_from(
         ":value", " : value", "a:b:c", "https://example.com/a:b", "=a: b", "Key=value", "Kéy: v", "-: v", "0: v",
         "K-: v", " continued", "\tcontinued: more", "  ", "   trailing   ", "# comment", "#", "# Key: value",
         "Conflicts:", "\tpath/in/conflict", "Conflicts: ", "# Conflicts:", "---", "--- ", "---\t", "---------",
-        "# ------------------------ >8 ------------------------", "------------------------ >8 ------------------------",
-        " # ------------------------ >8 ------------------------", "Key: va\rlue", "Key: \x0b", "\x0bKey: v",
+        f"# {CUT}", CUT, f" # {CUT}", "Key: va\rlue", "Key: \x0b", "\x0bKey: v",
         "\x0c", "Key: \u2028next", "K\u00a0: v", "Key:  two  blanks  ", "Key: v\t", "> Quoted: v", "* Item: v",
     ]
 )  # fmt: skip
