@@ -115,7 +115,7 @@ class Bus:
         self.client = Client()
         self._js = self.client.jetstream(timeout=_PUBLISH_TIMEOUT)
         self._up = asyncio.Event()
-        self._last_error = ""
+        self._refused = False
         self._settings: StreamSettings | None = None
         self._ensuring = asyncio.Lock()
         # What arrived on the pull inbox; `None` says that the connection was lost in between.
@@ -166,7 +166,7 @@ class Bus:
         return bus
 
     def _why_not(self, error: Exception, creds: str | None) -> str:
-        if "authorization" in self._last_error.lower():
+        if self._refused:
             return f"{'NATS_CREDS' if creds else 'NATS_URL'}: the NATS server refused the credentials"
         if isinstance(error, ValueError):
             return f"{'NATS_CREDS' if creds else 'NATS_URL'}: cannot be used to connect"
@@ -179,7 +179,7 @@ class Bus:
         return self._up.is_set()
 
     async def _on_error(self, error: Exception) -> None:
-        self._last_error = str(error)
+        self._refused = self._refused or "auth" in str(error).lower()
         log.debug("nats error", error=type(error).__name__)
 
     async def _on_disconnect(self) -> None:
@@ -253,6 +253,8 @@ class Bus:
 
     async def backlog(self) -> Backlog:
         """What lies in the stream now. Raises BusUnavailable."""
+        if not self._up.is_set():
+            raise BusUnavailable("not connected to NATS")
         name = streams.stream_name(self.prefix)
         try:
             stream = await self._js.stream_info(name)

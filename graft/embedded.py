@@ -54,10 +54,12 @@ def _guarded(pid: int, how: signal.Signals) -> Iterator[None]:
 
 
 class NatsServer:
-    """A NATS server with JetStream on this machine. `start` after `stop` or `kill` keeps port and data."""
+    """A NATS server with JetStream on this machine. `start` after `stop` or `kill` keeps port and data;
+    `more` is added to its configuration file."""
 
-    def __init__(self, directory: Path, *, port: int = 0, sync_always: bool = True) -> None:
+    def __init__(self, directory: Path, *, port: int = 0, sync_always: bool = True, more: str = "") -> None:
         self._directory = directory
+        self._more = more
         self._sync_always = sync_always
         self._process: subprocess.Popen[bytes] | None = None
         self._guard = contextlib.ExitStack()
@@ -104,7 +106,7 @@ class NatsServer:
             f"  sync_interval: {sync}\n"
             "  max_memory_store: 64MB\n"
             "  max_file_store: 4GB\n"
-            "}\n"
+            f"}}\n{self._more}\n"
         )
 
     def stop(self) -> None:

@@ -21,7 +21,7 @@ from nats.js.api import (
     StorageType,
     StreamConfig,
 )
-from nats.js.errors import APIError, NotFoundError
+from nats.js.errors import APIError, NotFoundError, ServiceUnavailableError
 
 from graft.errors import ConfigError, TransientError
 
@@ -96,8 +96,7 @@ async def ensure(js: JetStreamContext, prefix: str, settings: StreamSettings) ->
         raise _explain(error, prefix) from None
     except (NatsError, TimeoutError, OSError) as error:
         raise TransientError(
-            f"JetStream did not answer ({type(error).__name__}); is it switched on in the server?",
-            reason="bus_unavailable",
+            f"JetStream did not answer ({type(error).__name__})", reason="bus_unavailable"
         ) from None
 
 
@@ -117,9 +116,9 @@ def _explain(error: APIError, prefix: str) -> ConfigError | TransientError:
                 f"GRAFT_NATS_PREFIX: the stream {name} exists and cannot become Graft's work queue; "
                 "remove it once it is empty (nats stream rm) or choose another prefix"
             )
-        case _ if isinstance(error, NotFoundError) or error.code == 503:
+        case _ if isinstance(error, (NotFoundError, ServiceUnavailableError)):
             return TransientError(
-                f"JetStream is not ready (error {error.err_code})", reason="bus_unavailable"
+                "JetStream did not answer; is it switched on in the server?", reason="bus_unavailable"
             )
         case _:
             problem = (
