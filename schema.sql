@@ -77,6 +77,8 @@ CREATE TABLE changes (
     publish_token     uuid,
     publish_until     timestamptz,
     reviewers_synced_at timestamptz,
+    -- When each step was last forced to run again: {need: seconds since 1970}.
+    reruns            jsonb       NOT NULL DEFAULT '{}',
     created_at        timestamptz NOT NULL DEFAULT now(),
     UNIQUE (repository_id, pr_number)
 );
@@ -367,7 +369,9 @@ CREATE TABLE work (
     repository_id    bigint,
     head_sha         text,
     asked_at         timestamptz NOT NULL,
+    -- The first and the last ask by the database's clock: what settling is measured by.
     first_asked_at   timestamptz NOT NULL DEFAULT now(),
+    last_asked_at    timestamptz NOT NULL DEFAULT now(),
     due_at           timestamptz NOT NULL DEFAULT now(),
     forced           boolean     NOT NULL DEFAULT false,
     attempts         int         NOT NULL DEFAULT 0,

@@ -50,8 +50,9 @@ class Daemon:
 
 
 @asynccontextmanager
-async def running(settings: Settings) -> AsyncIterator[Daemon]:
-    """Start ingress and actors, and take them down at the end.
+async def running(settings: Settings, *, model: llm.LlmClient | None = None) -> AsyncIterator[Daemon]:
+    """Start ingress and actors, and take them down at the end. `model` answers instead of the one in the
+    settings.
 
     Raises ConfigError, naming the variable, when Postgres, NATS or the address cannot be had.
     """
@@ -83,7 +84,7 @@ async def running(settings: Settings) -> AsyncIterator[Daemon]:
             pool=pool,
             bus=bus,
             github=github,
-            llm=_model(settings),
+            llm=model or _model(settings),
             metrics=metrics,
             partitions=count,
         )

@@ -195,6 +195,21 @@ async def release(connection: Connection, change_id: UUID, token: UUID) -> None:
     )
 
 
+async def claim_rerun(connection: Connection, change_id: UUID, need: str, *, every_seconds: float) -> bool:
+    """Whether a step may be forced to run again now; at most once in `every_seconds`."""
+    claimed = await connection.fetchval(
+        """
+        UPDATE changes SET reruns = reruns || jsonb_build_object($2::text, extract(epoch FROM now()))
+         WHERE id = $1 AND coalesce((reruns ->> $2)::float8, 0) <= extract(epoch FROM now()) - $3::float8
+        RETURNING 1
+        """,
+        change_id,
+        need,
+        every_seconds,
+    )
+    return claimed is not None
+
+
 class CheckRun(msgspec.Struct, frozen=True, kw_only=True):
     """A check run of ours as it was last written."""
 

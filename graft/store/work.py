@@ -39,7 +39,8 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
-    """A row of work as its holder loaded it."""
+    """A row of work as its holder loaded it. `first_asked` and `last_asked` are seconds ago, by the database's
+    clock."""
 
     address: str
     need: str
@@ -49,8 +50,8 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     repository_id: int | None
     head_sha: str | None
     asked_at: datetime
-    first_asked_at: datetime
-    due_at: datetime
+    first_asked: float
+    last_asked: float
     forced: bool
     attempts: int
 
@@ -103,6 +104,7 @@ ON CONFLICT (address, need) DO UPDATE SET
     head_sha = CASE WHEN excluded.asked_at >= w.asked_at THEN coalesce(excluded.head_sha, w.head_sha)
                     ELSE coalesce(w.head_sha, excluded.head_sha) END,
     asked_at = greatest(excluded.asked_at, w.asked_at),
+    last_asked_at = now(),
     first_asked_at = CASE WHEN w.dead_at IS NULL THEN w.first_asked_at ELSE now() END,
     due_at = CASE WHEN w.dead_at IS NULL THEN least(w.due_at, excluded.due_at) ELSE excluded.due_at END,
     forced = w.forced OR excluded.forced,
@@ -193,12 +195,34 @@ async def load(connection: Connection, address: str) -> list[Work]:
     rows = await connection.fetch(
         """
         SELECT address, need, ask_seq, partition, installation_id, repository_id, head_sha, asked_at,
-               first_asked_at, due_at, forced, attempts
+               extract(epoch FROM now() - first_asked_at)::float8 AS first_asked,
+               extract(epoch FROM now() - last_asked_at)::float8 AS last_asked, forced, attempts
           FROM work WHERE address = $1 AND dead_at IS NULL AND due_at <= now() ORDER BY need
         """,
         address,
     )
     return [Work(**dict(row)) for row in rows]
+
+
+class Waiting(msgspec.Struct, frozen=True, kw_only=True):
+    """A row that is not due: for how many more seconds, or for good when it is `dead`."""
+
+    seconds: float
+    dead: bool
+    attempts: int
+
+
+async def waiting(connection: Connection, address: str, need: str) -> Waiting | None:
+    """The row of one need, if it is there and not due now."""
+    row = await connection.fetchrow(
+        """
+        SELECT extract(epoch FROM due_at - now())::float8 AS seconds, dead_at IS NOT NULL AS dead, attempts
+          FROM work WHERE address = $1 AND need = $2 AND (dead_at IS NOT NULL OR due_at > now())
+        """,
+        address,
+        need,
+    )
+    return None if row is None else Waiting(**dict(row))
 
 
 async def finish(connection: Connection, done: Iterable[Work]) -> None:

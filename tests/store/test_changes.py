@@ -140,3 +140,13 @@ async def test_a_deleted_installation_stays_deleted(pool: Pool, change: Change) 
         stored = await installations.repository(connection, 70)
     assert stored is not None
     assert not stored.active
+
+
+async def test_a_step_is_forced_to_run_again_at_most_once_a_minute(pool: Pool, change: Change) -> None:
+    async with pool.acquire() as connection:
+
+        async def claim(need: str, every: float = 60) -> bool:
+            return await changes.claim_rerun(connection, change.id, need, every_seconds=every)
+
+        assert [await claim("intent"), await claim("intent"), await claim("policy")] == [True, False, True]
+        assert await claim("intent", every=0)
