@@ -42,8 +42,12 @@ def shared_private_key() -> str:
     return generate_private_key()
 
 
+@functools.lru_cache(maxsize=8)
 def public_key(private_key: str) -> str:
-    """The public half of a private key, as PEM. Raises `ValueError` for what is no private key."""
+    """The public half of a private key, as PEM. Raises `ValueError` for what is no private key.
+
+    Remembered, because reading a private key means testing its primes.
+    """
     key = serialization.load_pem_private_key(private_key.encode(), password=None)
     return (
         key.public_key()

@@ -266,10 +266,13 @@ class World:
         return datetime.fromtimestamp(int(self.now()), UTC)
 
     def user(self, login: str, *, type: str | None = None, id: int | None = None) -> User:
-        """The account of this login, made up when it is new. Case does not tell logins apart."""
+        """The account of this login, made up when it is new. Case does not tell logins apart.
+
+        A bot's login ends in `[bot]`, apart from Copilot's.
+        """
         found = self.users.get(login.lower())
         if found is None:
-            kind = type or ("Bot" if login.endswith("[bot]") else "User")
+            kind = type or ("Bot" if login.endswith("[bot]") or login == "Copilot" else "User")
             found = User(id=id if id is not None else self.next_id(), login=login, type=kind)
             self.users[login.lower()] = found
         return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,10 +12,19 @@ import aiohttp
 import jwt
 import pytest
 from aiohttp import web
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from githubkit import AppAuthStrategy, GitHub, TokenAuthStrategy
 
 from graft.simulator import Pull, Repository, Simulator
 from graft.simulator.demo_repository import DemoRepository, build_demo_repository
+
+
+@functools.cache
+def signing_key(pem: str) -> RSAPrivateKey:
+    key = load_pem_private_key(pem.encode(), password=None)
+    assert isinstance(key, RSAPrivateKey)
+    return key
 
 
 @dataclass
@@ -46,7 +56,7 @@ class Api:
     def app_token(self, *, key: str | None = None, **claims: Any) -> str:
         now = int(self.clock())
         content = {"iat": now - 60, "exp": now + 540, "iss": str(self.sim.app.id), **claims}
-        return jwt.encode(content, key or self.sim.private_key, algorithm="RS256")
+        return jwt.encode(content, signing_key(key or self.sim.private_key), algorithm="RS256")
 
     async def token(self, installation_id: int, body: dict[str, Any] | None = None) -> str:
         path = f"/app/installations/{installation_id}/access_tokens"
@@ -75,7 +85,7 @@ class Api:
             timeout=aiohttp.ClientTimeout(total=timeout),
         ) as answer:
             content = await answer.read()
-            is_json = "json" in answer.content_type and content
+            is_json = answer.content_type == "application/json" and content
             value = await answer.json() if is_json else None
             return Answer(status=answer.status, headers=answer.headers, content=content, json=value)
 
