@@ -15,6 +15,7 @@ from graft import __version__
 COMMANDS: dict[str, tuple[str, str, str]] = {
     "review": ("graft.cli.review", "review", "Analyse a range of a local git repository."),
     "policy": ("graft.cli.policy", "policy", "Check, explain and simulate graft.yaml."),
+    "records": ("graft.cli.records", "records", "Check intent records, their model and their evidence."),
     "hook": ("graft.cli.hook", "hook", "Install the git hook that writes Graft trailers."),
     "serve": ("graft.cli.daemon", "serve", "Run ingress and actors."),
     "migrate": ("graft.cli.daemon", "migrate", "Create or upgrade the database schema."),
