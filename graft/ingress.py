@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from aiohttp import web
+from msgspec import Struct
 
 from graft import payloads
 from graft.bus import Bus, BusUnavailable, StreamFull
@@ -29,10 +30,6 @@ log = get_logger("ingress")
 
 # GitHub sends no larger payloads (webhook-events-and-payloads, "Payload cap").
 LARGEST_BODY: Final = 25 * 1024 * 1024
-# Of all deliveries that are being received: what an unsigned crowd can make this process hold.
-LARGEST_BUFFER: Final = 8 * LARGEST_BODY
-# GitHub waits ten seconds; publishing may take up to seven of them (graft.bus).
-_BODY_SECONDS: Final = 8.0
 _CHECK_SECONDS: Final = 2.0
 _RETRY_AFTER: Final = {"Retry-After": "60"}
 _FULL: Final = 0.98
@@ -42,6 +39,19 @@ _HASH_INLINE: Final = 256 * 1024
 _EVENT = re.compile(r"[a-z_]{1,50}\Z", re.ASCII)
 _DELIVERY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z", re.ASCII)
 _SIGNATURE = re.compile(r"sha256=([0-9a-f]{64})\Z", re.ASCII)
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """What one sender can make this process hold.
+
+    `body` bytes of one delivery; `buffer` bytes of all that are being received at a time; `seconds` for a body
+    to arrive: GitHub waits ten for the answer, and publishing may take up to seven of them (graft.bus).
+    """
+
+    body: int = LARGEST_BODY
+    buffer: int = 8 * LARGEST_BODY
+    seconds: float = 8.0
+
 
 Check = Callable[[], Awaitable[str | None]]
 
@@ -88,7 +98,9 @@ class _Refused(Exception):
         self.reason = reason
 
 
-def create_app(settings: Settings, bus: Bus, readiness: Readiness, metrics: Metrics) -> web.Application:
+def create_app(
+    settings: Settings, bus: Bus, readiness: Readiness, metrics: Metrics, *, limits: Limits | None = None
+) -> web.Application:
     """The application; `readiness` may get more checks while it runs."""
 
     async def broker() -> str | None:
@@ -101,7 +113,7 @@ def create_app(settings: Settings, bus: Bus, readiness: Readiness, metrics: Metr
         return "stream_full" if backlog.bytes >= _FULL * backlog.max_bytes else None
 
     readiness.add("broker", broker)
-    receiver = _Receiver(settings, bus, metrics)
+    receiver = _Receiver(settings, bus, metrics, limits or Limits())
 
     async def healthz(_request: web.Request) -> web.Response:
         return web.json_response({"status": "ok"})
@@ -113,8 +125,7 @@ def create_app(settings: Settings, bus: Bus, readiness: Readiness, metrics: Metr
     async def show_metrics(_request: web.Request) -> web.Response:
         return web.Response(body=metrics.render(), headers={"Content-Type": CONTENT_TYPE})
 
-    # The body's limit is kept where it is read, in pieces; aiohttp's own applies to its own way of reading.
-    app = web.Application(client_max_size=LARGEST_BODY)
+    app = web.Application()
     app.router.add_post("/webhooks/github", receiver.receive)
     app.router.add_get("/healthz", healthz)
     app.router.add_get("/readyz", readyz)
@@ -122,11 +133,20 @@ def create_app(settings: Settings, bus: Bus, readiness: Readiness, metrics: Metr
     return app
 
 
+def runner(app: web.Application) -> web.AppRunner:
+    """Serves the application; what the connection has to do for it is set here.
+
+    Bodies stay as they came, because the signature is over those bytes.
+    """
+    return web.AppRunner(app, access_log=None, auto_decompress=False)
+
+
 class _Receiver:
     """One delivery after the other, and the memory they share."""
 
-    def __init__(self, settings: Settings, bus: Bus, metrics: Metrics) -> None:
+    def __init__(self, settings: Settings, bus: Bus, metrics: Metrics, limits: Limits) -> None:
         self._bus = bus
+        self._limits = limits
         self._metrics = metrics
         self._app_id = settings.github_app_id
         self._incident_label = settings.incident_label
@@ -164,7 +184,7 @@ class _Receiver:
             coding.strip().lower() != "identity" for coding in request.headers.getall("Content-Encoding", ())
         ):
             raise _Refused(415, "encoded")
-        if request.content_length is not None and request.content_length > LARGEST_BODY:
+        if request.content_length is not None and request.content_length > self._limits.body:
             raise _Refused(413, "too_large")
         signature = _SIGNATURE.match(_header(request, "X-Hub-Signature-256"))
         if signature is None:
@@ -176,14 +196,14 @@ class _Receiver:
         body = bytearray()
         counted = 0
         try:
-            async with asyncio.timeout(_BODY_SECONDS):
+            async with asyncio.timeout(self._limits.seconds):
                 async for piece in request.content.iter_any():
                     body += piece
-                    if len(body) > LARGEST_BODY:
+                    if len(body) > self._limits.body:
                         raise _Refused(413, "too_large")
                     self._buffered += len(piece)
                     counted += len(piece)
-                    if self._buffered > LARGEST_BUFFER:
+                    if self._buffered > self._limits.buffer:
                         raise _Refused(503, "busy")
         except TimeoutError:
             raise _Refused(408, "too_slow") from None
