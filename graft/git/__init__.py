@@ -61,10 +61,11 @@ class Repository:
     def snapshot(self, range_: Range) -> Snapshot:
         """The files between merge base and head, and the commits that head has and base has not."""
         with self._git.stream(*diff.ARGUMENTS, range_.merge_base, range_.head) as output:
-            files, incomplete = diff.read(output)
+            files, incomplete = diff.read(output.read)
         since = [f"^{range_.base}"] if range_.base_is_commit else []
         with self._git.stream(*history.ARGUMENTS, range_.head, *since, "--") as output:
-            commits, truncated = history.read(output)
+            log = output.read_up_to(history.MAX_MESSAGES_BYTES)
+        commits, truncated = history.parse(log, whole=output.finished)
         # A shallow clone hides parents: a commit without any may have ancestors that belong to the range.
         hidden = range_.shallow and any(not c.parents for c in commits)
         return Snapshot(

@@ -11,12 +11,11 @@ quotes line breaks in the paths of patch headers, so `diff --git ` at the start 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
 from graft.changes import ChangedFile
-from graft.git.process import Output
 
 # Myers, three lines of context and rename detection at 50 % without copies: what GitHub shows.
 ARGUMENTS = (
@@ -67,9 +66,12 @@ class Row(msgspec.Struct, kw_only=True):
         )
 
 
-def read(output: Output) -> tuple[tuple[ChangedFile, ...], tuple[str, ...]]:
+Read = Callable[[], bytes]  # the next bytes of the stream, empty at its end
+
+
+def read(more: Read) -> tuple[tuple[ChangedFile, ...], tuple[str, ...]]:
     """The files of a diff and the reasons why the list is incomplete (`too_many_files`, `diff_refused`)."""
-    tokens = _Tokens(output)
+    tokens = _Tokens(more)
     rows: list[Row] = []
     token = tokens.next()
     while token is not None and token.startswith(b":"):
@@ -81,15 +83,15 @@ def read(output: Output) -> tuple[tuple[ChangedFile, ...], tuple[str, ...]]:
         if token is None or not _count_row(row, token, tokens):
             return tuple(r.file() for r in rows), ("diff_refused",)
         token = tokens.next()
-    _attach_patches(rows, _sections(tokens.rest(), output))
+    _attach_patches(rows, _sections(tokens.rest(), more))
     return tuple(r.file() for r in rows), ()
 
 
 class _Tokens:
     """NUL-terminated tokens at the front of a stream."""
 
-    def __init__(self, output: Output) -> None:
-        self._output = output
+    def __init__(self, more: Read) -> None:
+        self._more = more
         self._buffer = bytearray()
         self._at = 0
         self.taken = 0
@@ -101,7 +103,7 @@ class _Tokens:
             del self._buffer[: self._at]
             self._at = 0
             searched = len(self._buffer)
-            chunk = self._output.read() if searched <= MAX_PATH_BYTES else b""
+            chunk = self._more() if searched <= MAX_PATH_BYTES else b""
             if not chunk:
                 return None
             self._buffer += chunk
@@ -149,7 +151,7 @@ def _count_row(row: Row, token: bytes, tokens: _Tokens) -> bool:
     return True
 
 
-def _sections(start: bytes, output: Output) -> Iterator[bytes | None]:
+def _sections(start: bytes, more: Read) -> Iterator[bytes | None]:
     """Each file's part of the patch text, `None` in place of one over `MAX_PATCH_BYTES`."""
     buffer = bytearray(start)
     boundary = b"\n" + _SECTION
@@ -166,7 +168,7 @@ def _sections(start: bytes, output: Output) -> Iterator[bytes | None]:
         if over:  # keep only what the next boundary may begin in
             del buffer[: -len(boundary)]
         searched = max(1, len(buffer) - len(boundary))
-        chunk = output.read()
+        chunk = more()
         if not chunk:
             if buffer.startswith(_SECTION) or over:
                 yield None if over else bytes(buffer)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from graft.changes import Commit, Person
-from graft.git.process import Output
 
 MAX_COMMITS = 250  # GitHub's limit for a pull request's commits
 MAX_MESSAGES_BYTES = 16 << 20  # of all commits together
@@ -17,17 +16,15 @@ ARGUMENTS = (
 )  # fmt: skip
 
 
-def read(output: Output) -> tuple[tuple[Commit, ...], bool]:
-    """The commits, oldest first, and whether there are more than were read.
+def parse(data: bytes, *, whole: bool) -> tuple[tuple[Commit, ...], bool]:
+    """The commits, oldest first, and whether there are more. `whole` is false for a stream that was cut.
 
     No field can hold a NUL (git ends a message at the first one), so NULs alone separate fields and commits.
     """
-    data = output.read_up_to(MAX_MESSAGES_BYTES)
-    truncated = not output.finished
+    truncated = not whole
     fields = data.decode("utf-8", "replace").split("\0")
     step = len(_FIELDS)
-    whole = len(fields) // step
-    commits = [_commit(fields[i * step : (i + 1) * step]) for i in range(whole)]
+    commits = [_commit(fields[i * step : (i + 1) * step]) for i in range(len(fields) // step)]
     if len(commits) > MAX_COMMITS:
         commits, truncated = commits[:MAX_COMMITS], True
     return tuple(reversed(commits)), truncated

@@ -25,6 +25,7 @@ _OVERRIDES = (
     ("core.quotepath", "false"),
     ("core.attributesFile", os.devnull),
     ("core.fsmonitor", "false"),
+    ("diff.suppressBlankEmpty", "false"),
     ("log.showSignature", "false"),
     ("protocol.allow", "never"),
 )
@@ -116,7 +117,7 @@ def ask(path: str, *args: str) -> tuple[int, str, str]:
     except FileNotFoundError:
         raise GitError("git is not installed or not in PATH: install git", reason="git_missing") from None
     except subprocess.TimeoutExpired:
-        raise _timed_out() from None
+        raise _timed_out(TIMEOUT) from None
     out, err = (b.decode("utf-8", "surrogateescape") for b in (done.stdout, done.stderr))
     return done.returncode, out, err
 
@@ -124,9 +125,10 @@ def ask(path: str, *args: str) -> tuple[int, str, str]:
 class Git:
     """Git on one git directory. Every call is a process of its own; nothing is kept between them."""
 
-    def __init__(self, git_dir: str, *, meter: Meter) -> None:
+    def __init__(self, git_dir: str, *, meter: Meter, timeout: float = TIMEOUT) -> None:
         self.git_dir = git_dir
         self.meter = meter
+        self._timeout = timeout
         # With the git directory named and as the current one, no working tree is looked at, so neither an
         # uncommitted .gitattributes nor the checked-out branch has a say in what is binary.
         self._command = ["git", f"--git-dir={git_dir}", "--no-pager"]
@@ -138,7 +140,7 @@ class Git:
     def stream(self, *args: str, stdin: bytes = b"") -> Iterator[Output]:
         """Run git and hand out what it writes. Leaving early stops the process and is no error.
 
-        `stdin` must fit a pipe's buffer (64 KiB). Raises `GitError` when git fails or takes longer than `TIMEOUT`.
+        `stdin` must fit a pipe's buffer (64 KiB). Raises `GitError` when git fails or takes longer than the time-out.
         """
         with self.meter:
             try:
@@ -161,7 +163,7 @@ class Git:
             late.set()
             process.kill()
 
-        watchdog = threading.Timer(TIMEOUT, stop)
+        watchdog = threading.Timer(self._timeout, stop)
         watchdog.daemon = True
         watchdog.start()
         assert process.stdout is not None
@@ -179,7 +181,7 @@ class Git:
             with self.meter:
                 status = process.wait()
         if late.is_set():
-            raise _timed_out()
+            raise _timed_out(self._timeout)
         if output.finished and status != 0:
             raise GitError(
                 f"git {args[0]} failed with status {status}: run `git fsck` in the repository",
@@ -193,8 +195,8 @@ class Git:
         return data, output.finished
 
 
-def _timed_out() -> GitError:
+def _timed_out(seconds: float) -> GitError:
     return GitError(
-        f"git took longer than {TIMEOUT:.0f} seconds and was stopped: try a smaller range",
+        f"git took longer than {seconds:g} seconds and was stopped: try a smaller range",
         reason="git_timeout",
     )

@@ -46,13 +46,13 @@ def git_dir(path: str, ask: Callable[..., tuple[int, str, str]]) -> str:
 
 def resolve(git: Git, text: str) -> Range:
     base, head = _split(text)
-    status, lines = _rev_parse(git, "--is-shallow-repository", f"{base}...{head}")
+    status, lines = _rev_parse(git, "--is-shallow-repository", f"{base}^{{commit}}...{head}^{{commit}}")
     shallow = lines[:1] == ["true"]
     names = [line for line in lines[1:] if not line.startswith("^")]
     bases = [line[1:] for line in lines[1:] if line.startswith("^")]
     if status and len(names) == 2 and bases:
         return Range(base=names[1], head=names[0], merge_base=bases[0], shallow=shallow)
-    return _diagnose(git, base, head, shallow=shallow)
+    return _diagnose(git, base, head)
 
 
 def commit(git: Git, revision: str) -> str:
@@ -94,9 +94,10 @@ def _shown(name: str) -> str:
     return f"'{name}'" if len(name) <= 80 else f"'{name[:79]}…'"
 
 
-def _diagnose(git: Git, base: str, head: str, *, shallow: bool) -> Range:
+def _diagnose(git: Git, base: str, head: str) -> Range:
     """The range when its base is a tree; otherwise the error that fits."""
     head_sha = commit(git, head)
+    shallow = _rev_parse(git, "--is-shallow-repository")[1] == ["true"]
     try:
         commit(git, base)
     except GitError as error:

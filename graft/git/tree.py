@@ -92,15 +92,23 @@ def files(git: Git, tree: str, paths: Sequence[str], *, limit: int) -> dict[str,
 
 
 def _sane(path: str) -> bool:
-    """Whether git can be asked for it; nothing else can be in a tree under this name as Graft reads it."""
-    return bool(path) and "\0" not in path and not path.startswith("/") and not _SURROGATE.search(path)
+    """Whether a tree can hold this name at all; git refuses some of the others with an error."""
+    if "\0" in path or _SURROGATE.search(path):
+        return False
+    return all(part not in ("", ".", "..") for part in path.removesuffix("/").split("/"))
 
 
 def _ls_tree(git: Git, tree: str, paths: list[str], *, recursive: bool) -> Iterable[Entry]:
-    options = ["-r"] if recursive else []
-    data, _ = git.read(
-        "ls-tree", "-z", "--long", "--full-tree", *options, "--end-of-options", tree, "--", *paths, limit=_LISTING_BYTES
-    )
+    arguments = [
+        "-z",
+        "--long",
+        "--full-tree",
+        *(["-r"] if recursive else []),
+        "--end-of-options",
+        tree,
+        *paths,
+    ]
+    data, _ = git.read("ls-tree", *arguments, limit=_LISTING_BYTES)
     for row in data.split(b"\0")[:-1][:MAX_ENTRIES]:
         meta, _, raw = row.partition(b"\t")
         mode, kind, sha, size = meta.decode("ascii").split()
