@@ -17,7 +17,7 @@ def test_a_git_that_hangs_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     git = Git(str(tmp_path), meter=Meter(), timeout=0.1)
     began = time.monotonic()
-    with pytest.raises(GitError, match="longer than 0.1 seconds") as caught:
+    with pytest.raises(GitError, match=r"longer than 0\.1 seconds") as caught:
         git.read("log", limit=10)
     assert caught.value.reason == "git_timeout"
     assert time.monotonic() - began < 30
