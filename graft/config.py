@@ -75,6 +75,16 @@ NatsPrefix = Annotated[
     ),
 ]
 
+GitHubApiUrl = Annotated[
+    str,
+    _variable(
+        "GITHUB_API_URL",
+        values.http_url,
+        "Root of the REST API; `https://HOST/api/v3` for GitHub Enterprise Server.",
+        default="https://api.github.com",
+    ),
+]
+
 _T = TypeVar("_T", bound="_Environment")
 
 
@@ -129,6 +139,22 @@ class DatabaseSettings(_Environment, frozen=True, kw_only=True):
     """What `graft migrate` needs."""
 
     database_url: DatabaseUrl
+
+
+class ReaderSettings(_Environment, frozen=True, kw_only=True):
+    """What `graft policy simulate` needs: a token of a person or a CI job instead of the App's key."""
+
+    github_token: Annotated[
+        Secret,
+        _variable(
+            "GITHUB_TOKEN",
+            values.secret,
+            "A token that may read the repository and its pull requests.",
+            required=True,
+            secret=True,
+        ),
+    ]
+    github_api_url: GitHubApiUrl
 
 
 class BrokerSettings(_Environment, frozen=True, kw_only=True):
@@ -189,15 +215,7 @@ class Settings(_Environment, frozen=True, kw_only=True):
             secret=True,
         ),
     ] = None
-    github_api_url: Annotated[
-        str,
-        _variable(
-            "GITHUB_API_URL",
-            values.http_url,
-            "Root of the REST API; `https://HOST/api/v3` for GitHub Enterprise Server.",
-            default="https://api.github.com",
-        ),
-    ]
+    github_api_url: GitHubApiUrl
 
     listen: Annotated[
         Address,
@@ -382,7 +400,7 @@ def warnings(environment: Mapping[str, str], settings: Settings) -> tuple[str, .
     found = []
     for name in sorted(environment):
         if name not in known and name.startswith(_OWN) and not name.startswith(_NOT_SETTINGS):
-            near = difflib.get_close_matches(name, known, n=1)
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
             found.append(f"{name}: not a setting of Graft" + (f"; did you mean {near[0]}?" if near else ""))
     if any(not glob.pattern.isascii() for glob in settings.sensitive_paths):
         found.append("GRAFT_INTENT_SENSITIVE_PATHS: holds a glob with characters outside ASCII")
@@ -411,7 +429,8 @@ def reference() -> str:
     lines += [
         "",
         "`graft migrate` reads `DATABASE_URL` only; `graftctl` reads `NATS_URL`, `NATS_CREDS` and",
-        "`GRAFT_NATS_PREFIX`. `graft review` reads none.",
+        "`GRAFT_NATS_PREFIX`; `graft policy simulate` reads `GITHUB_TOKEN` (a token that may read the repository)",
+        "and `GITHUB_API_URL`. `graft review` reads none.",
     ]
     return "\n".join(lines) + "\n"
 

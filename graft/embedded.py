@@ -11,10 +11,10 @@ import asyncio
 import contextlib
 import importlib
 import importlib.util
+import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -23,7 +23,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from graft.errors import ConfigError
 
@@ -63,7 +63,13 @@ class NatsServer:
         self._sync_always = sync_always
         self._process: subprocess.Popen[bytes] | None = None
         self._guard = contextlib.ExitStack()
-        self.port = port or _free_port()
+        # -1 has the server choose; from then on it is the same one.
+        self.port = port or -1
+
+    @property
+    def pid(self) -> int | None:
+        """The server's process, `None` while it is not running."""
+        return self._process.pid if self._process else None
 
     @property
     def url(self) -> str:
@@ -78,6 +84,8 @@ class NatsServer:
         self._directory.mkdir(parents=True, exist_ok=True)
         config = self._directory / "nats.conf"
         config.write_text(self._config(), encoding="utf-8")
+        for stale in self._directory.glob("nats-server_*.ports"):
+            stale.unlink()
         log = self._directory / "nats.log"
         with log.open("ab") as output:
             self._process = subprocess.Popen(
@@ -89,17 +97,21 @@ class NatsServer:
                 start_new_session=True,
             )
         self._guard.enter_context(_guarded(self._process.pid, signal.SIGTERM))
+        # The file is the server's own word that it is ready; another server may answer on the same port.
+        ports = self._directory / f"nats-server_{self._process.pid}.ports"
         deadline = time.monotonic() + _START_LIMIT
-        while not _answers(self.port):
+        while (port := _port(ports)) is None:
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.kill()
                 raise ConfigError([f"the embedded NATS server did not start; see {log}"])
             time.sleep(0.02)
+        self.port = port
 
     def _config(self) -> str:
         sync = "always" if self._sync_always else '"2m"'
         return (
             f'listen: "127.0.0.1:{self.port}"\n'
+            f"ports_file_dir: {_quoted(self._directory)}\n"
             "max_payload: 1MB\n"
             "jetstream {\n"
             f"  store_dir: {_quoted(self._directory / 'jetstream')}\n"
@@ -147,20 +159,13 @@ def _nats_binary() -> Path:
     return Path(found)
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def _answers(port: int) -> bool:
-    """The server greets every connection with its INFO line once it is ready."""
+def _port(ports: Path) -> int | None:
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
-            return connection.recv(5) == b"INFO "
-    except OSError:
-        return False
+        (url,) = json.loads(ports.read_bytes())["nats"]
+    except (OSError, ValueError):
+        return None
+    port: int | None = urlsplit(url).port
+    return port
 
 
 @contextmanager

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -99,3 +101,16 @@ def payload() -> Payloads:
         return copy.deepcopy({**made, **fields})
 
     return make
+
+
+@pytest.fixture
+def run_python() -> Callable[[str], str]:
+    """Runs a program in an interpreter of its own; returns all that it printed."""
+
+    def run(program: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+        )
+        return done.stdout + done.stderr
+
+    return run
