@@ -31,6 +31,7 @@ from .errors import (
     StaleRead,
     Unprocessable,
 )
+from .given_token import with_token
 from .limits import GateState
 from .pacing import Pace, WritePaceExceeded
 from .people import Account
@@ -67,4 +68,5 @@ __all__ = [
     "pulls",
     "repositories",
     "snapshot",
+    "with_token",
 ]

@@ -34,13 +34,9 @@ class Listing(list[T]):
 class Api(abc.ABC):
     """Requests with one kind of authorization. The subclass says how a request is authorized and judged."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, installation_id: int | None) -> None:
         self._transport = transport
-
-    @property
-    @abc.abstractmethod
-    def installation_id(self) -> int | None:
-        """The installation that the calls are made for, if it is one."""
+        self.installation_id = installation_id
 
     @abc.abstractmethod
     async def exchange(self, request: Request) -> Reply:
@@ -86,10 +82,12 @@ class Api(abc.ABC):
     async def pages(
         self, route: str, into: type[T], *, cached: bool = True, **values: Value
     ) -> AsyncIterator[T]:
-        """GET page after page, following `Link`; each page decoded into `into`."""
+        """GET page after page, following `Link` to its end; each page decoded into `into`."""
         call = Call(method="GET", route=route, installation=self.installation_id)
         url: str | None = self._transport.url(route, {"per_page": PAGE, **values})
-        while url is not None:
+        seen: set[str] = set()
+        while url is not None and url not in seen:
+            seen.add(url)
             reply = await self.exchange(Request(call=call, url=url, accept=JSON, cached=cached))
             yield self._decode("GET", route, reply, into)
             url = reply.next_url

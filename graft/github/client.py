@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Self
 
 import aiohttp
@@ -78,7 +78,9 @@ class GitHub:
         """The client of one installation: always the same object, so limits, pace and token are shared."""
         found = self._installations.get(installation_id)
         if found is None:
-            found = Installation(self._wire, self.app, installation_id, self._pace)
+            found = Installation(
+                self._wire, lambda: self.app.installation_token(installation_id), installation_id, self._pace
+            )
             self._installations[installation_id] = found
         return found
 
@@ -103,10 +105,8 @@ class GitHub:
 class App(Api):
     """Calls as the App itself."""
 
-    installation_id = None
-
     def __init__(self, wire: Wire, token: AppToken) -> None:
-        super().__init__(wire.transport)
+        super().__init__(wire.transport, None)
         self._wire = wire
         self._token = token
         self._gate = limits.Gate(wire.now)
@@ -162,16 +162,15 @@ class App(Api):
 class Installation(Api):
     """Calls for one installation."""
 
-    installation_id: int
-
-    def __init__(self, wire: Wire, app: App, installation_id: int, pace: Pace) -> None:
-        super().__init__(wire.transport)
-        self.installation_id = installation_id
+    def __init__(
+        self, wire: Wire, token: Callable[[], Awaitable[Token]], installation_id: int, pace: Pace
+    ) -> None:
+        super().__init__(wire.transport, installation_id)
         self._wire = wire
         self._gate = limits.Gate(wire.now)
         self._pacer = WritePacer(pace, now=wire.now)
         self._token = SharedToken(
-            lambda: app.installation_token(installation_id),
+            token,
             now=wire.now,
             replaced=lambda token: wire.etags.forget(token.generation),
         )

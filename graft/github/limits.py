@@ -105,7 +105,7 @@ class Gate:
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._limited_until = 0.0
+        self._limited_until = float("-inf")
         self._kind: LimitKind = "secondary_rate_limit"
         self._strikes = 0
         self._remaining: int | None = None
