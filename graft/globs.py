@@ -82,22 +82,22 @@ class Glob:
 
 
 class GlobSet:
-    """Many globs, asked at once: a path is compared only with those whose plain segment or file extension it
-    has, and with the few that have neither."""
+    """Many globs, asked at once: a path is compared only with those whose plain segment, file extension or
+    longest plain text it has, and with the few that have none of these."""
 
-    __slots__ = ("_by_extension", "_by_segment", "_others", "globs")
+    __slots__ = ("_by_extension", "_by_segment", "_by_text", "_others", "globs")
 
     def __init__(self, globs: Iterable[Glob]) -> None:
         self.globs = tuple(globs)
         self._by_segment: dict[str, list[int]] = {}
         self._by_extension: dict[str, list[int]] = {}
+        self._by_text: dict[str, list[int]] = {}
+        tables = {"segment": self._by_segment, "extension": self._by_extension, "text": self._by_text}
         others: list[int] = []
         for index, glob in enumerate(self.globs):
             kind, key = glob._key
-            if kind == "segment":
-                self._by_segment.setdefault(key, []).append(index)
-            elif kind == "extension":
-                self._by_extension.setdefault(key, []).append(index)
+            if kind in tables:
+                tables[kind].setdefault(key, []).append(index)
             else:
                 others.append(index)
         sources = "|".join(self.globs[i]._source for i in others)
@@ -116,6 +116,9 @@ class GlobSet:
                     candidates += self._by_segment[segment]
         if self._by_extension:
             candidates += self._by_extension.get(folded.rpartition(".")[2], ())
+        for text, indices in self._by_text.items():
+            if text in folded:
+                candidates += indices
         if self._others is not None and self._others[1].match(folded):
             candidates += self._others[0]
         for index in sorted(candidates):
@@ -351,19 +354,20 @@ def _segment_regex(atoms: list[str]) -> str:
 
 def _key_of(segments: list[list[str] | None]) -> tuple[str, str]:
     """What every matching path must have: ("segment", a plain segment), ("extension", text after the last dot
-    of the name), or ("", "")."""
-    plain = ["".join(atoms) for atoms in segments if atoms and all(atom[0] > _CLASS for atom in atoms)]
-    if plain:
-        return "segment", max(plain, key=len)
-    if atoms := segments[-1]:
-        tail = ""
-        for atom in reversed(atoms):
-            if atom[0] <= _CLASS:
-                break
-            if atom == ".":
-                return "extension", tail
-            tail = atom + tail
-    return "", ""
+    of the name), ("text", a run of plain characters), or ("", "")."""
+    runs = [_plain_runs(atoms) for atoms in segments if atoms]
+    whole = [pieces[0] for pieces in runs if len(pieces) == 1]
+    if whole:
+        return "segment", max(whole, key=len)
+    if segments[-1] and "." in runs[-1][-1]:
+        return "extension", runs[-1][-1].rpartition(".")[2]
+    longest = max((piece for pieces in runs for piece in pieces), key=len, default="")
+    return ("text", longest) if longest else ("", "")
+
+
+def _plain_runs(atoms: list[str]) -> list[str]:
+    """The literal text between the other atoms, empty pieces included."""
+    return "".join(atom if atom[0] > _CLASS else "\x00" for atom in atoms).split("\x00")
 
 
 def _fold(text: str) -> str:

@@ -8,6 +8,7 @@ Runs with an empty environment: no network, no database, no settings.
 """
 
 from graft.policy.decision import Decision, decide
+from graft.policy.document import MAX_BYTES
 from graft.policy.evaluate import Result, State, Verdict, evaluate
 from graft.policy.facts import Card, Fact, Facts
 from graft.policy.loading import (
@@ -28,6 +29,7 @@ from graft.policy.schema import json_schema
 __all__ = [
     "AUTHORS",
     "CANDIDATES",
+    "MAX_BYTES",
     "Card",
     "Decision",
     "Fact",

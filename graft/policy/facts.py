@@ -53,3 +53,7 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True):
     code: str
     text: str
     subjects: tuple[str, ...] = ()
+
+    def plain(self) -> str:
+        """The sentence with its subjects as they are: for JSON, or to be made safe for a terminal."""
+        return self.text.format(*self.subjects)
