@@ -35,12 +35,11 @@ DEFAULT_EVENTS = [
 
 @dataclass(kw_only=True, eq=False)
 class User:
-    """A person, a bot or an organization. `emails` are the addresses whose commits are credited to it."""
+    """A person, a bot or an organization."""
 
     id: int
     login: str
     type: str = "User"
-    emails: set[str] = field(default_factory=set)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -209,7 +208,7 @@ class CheckRun:
 @dataclass(kw_only=True, eq=False)
 class Repository:
     """A repository. `branches` are the simulated tips: they start as git's own and only move here, so that
-    the git repository underneath is never written to."""
+    the git repository underneath is never written to. `pulls_at` finds pull requests into here by head."""
 
     id: int
     owner: User
@@ -227,10 +226,12 @@ class Repository:
     deleted: bool = False
     open_issues: int = 0
     issues: dict[int, Issue] = field(default_factory=dict)
+    pulls_at: dict[str, list[Pull]] = field(default_factory=dict)
     labels: dict[str, Label] = field(default_factory=dict)
     permissions: dict[str, str] = field(default_factory=dict)
     suites: dict[str, CheckSuite] = field(default_factory=dict)
     runs: dict[int, CheckRun] = field(default_factory=dict)
+    shown: tuple[object, dict[str, Any]] | None = None  # its JSON, remembered by `payloads`
 
     @property
     def full_name(self) -> str:
@@ -245,9 +246,30 @@ class Repository:
         suite = self.suites.get(sha)
         return [] if suite is None else suite.runs[::-1]
 
+    def add_issue(self, issue: Issue) -> None:
+        """Take in an open issue or pull request."""
+        self.issues[issue.number] = issue
+        self.open_issues += 1
+        if issue.pull is not None:
+            self.pulls_at.setdefault(issue.pull.head_sha, []).append(issue.pull)
+
+    def move_head(self, pull: Pull, sha: str) -> None:
+        """Give a pull request another head."""
+        self.pulls_at[pull.head_sha].remove(pull)
+        pull.previous_head_sha, pull.head_sha = pull.head_sha, sha
+        self.pulls_at.setdefault(sha, []).append(pull)
+
+    def next_number(self) -> int:
+        """Numbers are given in order and never again; issues and pull requests share them."""
+        return next(reversed(self.issues), 0) + 1
+
 
 class World:
-    """Everything, with the indexes to find it, the clock, and one counter for all ids."""
+    """Everything, with the indexes to find it, the clock, and one counter for all ids.
+
+    `emails` says whose commits those of an address are; `pulls_from` finds pull requests by the repository id
+    and the branch they come from.
+    """
 
     def __init__(self, *, now: Callable[[], float] = time.time, first_id: int = 1001) -> None:
         self.now = now
@@ -257,6 +279,8 @@ class World:
         self.repositories: dict[int, Repository] = {}
         self.comments: dict[int, Comment] = {}
         self.names: dict[str, Repository] = {}
+        self.emails: dict[str, User] = {}
+        self.pulls_from: dict[tuple[int, str], list[Pull]] = {}
 
     def next_id(self) -> int:
         return next(self._ids)
@@ -285,7 +309,7 @@ class World:
             if plus and number.isdigit() and login:
                 return self.user(login, id=int(number))
             return self.users.get(local.lower())
-        return next((user for user in self.users.values() if email in user.emails), None)
+        return self.emails.get(email)
 
     def add_name(self, repository: Repository) -> None:
         """Let the repository be found under its present name; names it had before go on leading to it."""
@@ -298,6 +322,3 @@ class World:
 
     def repositories_of(self, installation: Installation) -> list[Repository]:
         return [r for r in self.repositories.values() if r.installation is installation and not r.deleted]
-
-    def next_number(self, repository: Repository) -> int:
-        return max(repository.issues, default=0) + 1

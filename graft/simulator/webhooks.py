@@ -23,6 +23,7 @@ from graft.simulator.state import AppRecord, Installation, World
 
 TIMEOUT = 10.0
 MAX_PAYLOAD = 25 * 1024 * 1024
+LOG_SIZE = 50_000
 
 
 @dataclass(kw_only=True, eq=False)
@@ -60,7 +61,7 @@ def sign(secret: str, body: bytes) -> str:
 
 
 class Webhooks:
-    """The App's webhook: its log, newest last, and what is on the way."""
+    """The App's webhook: its log, newest last, and what is on the way. Of a very long log the oldest go."""
 
     def __init__(self, world: World, app: AppRecord, faults: Faults, *, concurrency: int = 16) -> None:
         self.log: list[Delivery] = []
@@ -127,6 +128,8 @@ class Webhooks:
 
     def _start(self, delivery: Delivery) -> Delivery:
         self.log.append(delivery)
+        if len(self.log) > LOG_SIZE:
+            del self.log[: LOG_SIZE // 10]
         delivery.url = self._app.webhook_url
         delivery.headers = self._headers(delivery)
         if delivery.url is None:

@@ -67,7 +67,7 @@ class ConversationActs(Stage):
         now = self.world.time()
         made = Issue(
             id=self.world.next_id(),
-            number=self.world.next_number(repository),
+            number=repository.next_number(),
             repository=repository,
             user=self.world.user(author),
             title=title,
@@ -75,8 +75,7 @@ class ConversationActs(Stage):
             created_at=now,
             updated_at=now,
         )
-        repository.issues[made.number] = made
-        repository.open_issues += 1
+        repository.add_issue(made)
         self._tell_issue("opened", made, author)
         return made
 

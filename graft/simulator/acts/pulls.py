@@ -41,7 +41,7 @@ class PullActs(Stage):
             repository.branches[base_ref] = await self._resolve(repository, before)
             head = after.removeprefix(".")
         head_sha = await self._resolve(repository, head)
-        number = self.world.next_number(repository)
+        number = repository.next_number()
         named = not dots and not FULL_SHA.fullmatch(head)
         ref = head_ref or (head.removeprefix("refs/heads/") if named else f"pull-{number}")
         home = repository if fork is None else self._fork(repository, fork)
@@ -71,8 +71,8 @@ class PullActs(Stage):
             draft=draft,
         )
         issue.pull = pull
-        repository.issues[number] = issue
-        repository.open_issues += 1
+        repository.add_issue(issue)
+        self.world.pulls_from.setdefault((home.id, ref), []).append(pull)
         await self._tell_pull("opened", pull, author)
         return pull
 
@@ -88,11 +88,9 @@ class PullActs(Stage):
         repository.branches[branch] = after
         repository.pushed_at = repository.updated_at = self.world.time()
         await self._tell_push(repository, branch, before, after, sender)
-        for parent in self.world.repositories.values():
-            for pull in list(parent.pulls):
-                moved = pull.head_repository is repository and pull.head_ref == branch
-                if moved and pull.issue.state == "open" and pull.head_sha != after:
-                    await self._synchronize(pull, after, sender)
+        for pull in list(self.world.pulls_from.get((repository.id, branch), ())):
+            if pull.issue.state == "open" and pull.head_sha != after:
+                await self._synchronize(pull, after, sender)
         return after
 
     async def synchronize(self, pull: Pull, new_head: str, *, sender: str | None = None) -> str:
@@ -175,7 +173,7 @@ class PullActs(Stage):
 
     async def _synchronize(self, pull: Pull, after: str, sender: str) -> None:
         before = pull.head_sha
-        pull.previous_head_sha, pull.head_sha = before, after
+        pull.repository.move_head(pull, after)
         pull.base_sha = pull.repository.branches.get(pull.base_ref, pull.base_sha)
         self._touch(pull)
         await self._tell_pull("synchronize", pull, sender, before=before, after=after)

@@ -20,7 +20,7 @@ class Stage:
     def user(self, login: str, *, type: str | None = None, emails: tuple[str, ...] = ()) -> User:
         """The account of this login, whose commits are those of these addresses."""
         account = self.world.user(login, type=type)
-        account.emails.update(emails)
+        self.world.emails.update(dict.fromkeys(emails, account))
         return account
 
     def envelope(self, sender: str, repository: Repository | None = None) -> Envelope:

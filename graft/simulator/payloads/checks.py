@@ -14,8 +14,8 @@ def pulls_of(suite: CheckSuite, urls: Urls) -> list[Json]:
     """The open pull requests from a branch of the same repository; forks are never named."""
     return [
         minimal_pull(pull, urls)
-        for pull in suite.repository.pulls
-        if pull.issue.state == "open" and not pull.is_fork and pull.head_sha == suite.head_sha
+        for pull in suite.repository.pulls_at.get(suite.head_sha, ())
+        if pull.issue.state == "open" and not pull.is_fork
     ]
 
 

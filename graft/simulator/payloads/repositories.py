@@ -57,7 +57,23 @@ def web_url(record: Repository, urls: Urls) -> str:
 
 
 def repository(record: Repository, urls: Urls) -> Json:
-    """The form inside pull requests, lists and webhooks."""
+    """The form inside pull requests, lists and webhooks. Shared until it changes: do not write to it."""
+    key = (
+        urls.api,
+        record.full_name,
+        record.default_branch,
+        record.private,
+        record.archived,
+        record.open_issues,
+        record.updated_at,
+        record.pushed_at,
+    )
+    if record.shown is None or record.shown[0] != key:
+        record.shown = (key, _repository(record, urls))
+    return record.shown[1]
+
+
+def _repository(record: Repository, urls: Urls) -> Json:
     api, web = api_url(record, urls), web_url(record, urls)
     host = urls.web.partition("://")[2]
     counts: dict[str, Any] = {
