@@ -1,0 +1,142 @@
+"""`graft review`: what Graft says about a pull request, for any range of a local git repository.
+
+Runs with an empty environment and reaches nothing: no server, database, network or key. `graft.yaml` and `.intent/`
+are read at BASE, never at HEAD, as for a pull request. There is no model, so there is no intent card, and the final
+risk is at least `logic`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import click
+import msgspec
+
+from graft import intent, provenance
+from graft.changes import Snapshot
+from graft.errors import GraftError
+from graft.git import Entry, File, Kind, Range, Repository
+from graft.intent import Floor
+from graft.policy import CANDIDATES, Card, Decision, Facts, decide, load
+from graft.provenance import Provenance
+from graft.risk import Risk, highest
+
+RECORDS = ".intent"
+EXIT_FAILED = 2
+
+
+class Review(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything found out about a range. `risk` is the final class."""
+
+    range: Range
+    snapshot: Snapshot
+    provenance: Provenance
+    floor: Floor
+    risk: Risk
+    policy: Decision
+    has_records: bool
+
+
+def analyse(repository: Repository, text: str) -> Review:
+    """Review `BASE..HEAD`. Raises `GitError`."""
+    range_ = repository.resolve(text)
+    snapshot = repository.snapshot(range_)
+    base = _Base(repository, range_.base)
+    loaded = asyncio.run(load(base))
+    who = provenance.resolve(snapshot.commits, truncated=snapshot.commits_truncated)
+    suspicions = {s.marker for s in intent.suspect(snapshot=snapshot)}
+    floor = intent.assess(
+        snapshot,
+        sensitive=loaded.policy.sensitive_paths if loaded.policy is not None else (),
+        injection=sorted(suspicions),
+    )
+    risk = highest(floor.risk, None if snapshot.is_empty else Risk.LOGIC)
+    facts = Facts(
+        files=snapshot.files,
+        incomplete=snapshot.incomplete,
+        author_kind=who.author_kind,
+        source=who.source,
+        agents=who.agents,
+        models=who.models,
+        risk=risk,
+        card=Card.MISSING,
+        injection_suspected=bool(suspicions),
+        base_ref=_branch(text),
+        task_linked=bool(who.tasks),
+    )
+    return Review(
+        range=range_,
+        snapshot=snapshot,
+        provenance=who,
+        floor=floor,
+        risk=risk,
+        policy=decide(loaded, facts),
+        has_records=base.has_records,
+    )
+
+
+class _Base:
+    """BASE as a policy source. All that is looked for there is asked of git at once."""
+
+    def __init__(self, repository: Repository, base: str) -> None:
+        self._repository = repository
+        self._base = base
+        self._entries = repository.entries(base, (*CANDIDATES, RECORDS))
+        self.has_records = self._entries[RECORDS].kind is Kind.DIRECTORY
+
+    async def entries(self, paths: Iterable[str]) -> Mapping[str, Entry]:
+        return {path: self._entries[path] for path in paths}
+
+    async def file(self, path: str, *, limit: int) -> File:
+        return self._repository.file(self._base, path, limit=limit)
+
+
+def _branch(text: str) -> str:
+    """What a policy sees as the base branch: BASE as it was written, without the name of a remote."""
+    return text.split("..", 1)[0].removeprefix("refs/heads/").removeprefix("origin/") or "HEAD"
+
+
+def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from graft.cli.review_document import json_schema
+
+        click.echo(json.dumps(json_schema(), indent=2))
+        context.exit()
+
+
+@click.command()
+@click.argument("range_", metavar="BASE..HEAD")
+@click.option(
+    "--repo", default=".", type=click.Path(path_type=Path), help="The git repository; else this directory."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option(
+    "--schema",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_schema,
+    help="Print the JSON Schema of that document.",
+)
+def review(range_: str, repo: Path, as_json: bool) -> None:
+    """Analyse the commits that HEAD has and BASE has not, as a pull request from HEAD into BASE.
+
+    Reads graft.yaml and .intent/ at BASE. Exits with 0 when the review was made, 2 when it could not be.
+    """
+    try:
+        made = analyse(Repository.open(repo), range_)
+    except GraftError as error:
+        click.echo(f"graft review: {error}", err=True)
+        sys.exit(EXIT_FAILED)
+    if as_json:
+        from graft.cli.review_document import document
+
+        click.echo(msgspec.json.format(msgspec.json.encode(document(made)), indent=2))
+    else:
+        from graft.cli.review_text import plain
+
+        click.echo(plain(made), nl=False)
