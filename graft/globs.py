@@ -25,10 +25,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 
 from graft import lookalikes
 
-MAX_GLOB_LENGTH = 1_000
+MAX_GLOB_LENGTH = 500
 MAX_LIST_LENGTH = 65_536
 MAX_LIST_GLOBS = 500
 
@@ -53,7 +54,7 @@ class GlobListError(ValueError):
 
 
 class Glob:
-    """A compiled glob. Two are equal when they were written the same."""
+    """A compiled glob; `pattern` is how it was written. Two are equal when they were written the same."""
 
     __slots__ = ("_key", "_regex", "_source", "pattern")
 
@@ -62,11 +63,6 @@ class Glob:
         self._source = _regex_of(segments)
         self._regex = re.compile(self._source, re.DOTALL)
         self._key = _key_of(segments)
-
-    @property
-    def has_non_ascii(self) -> bool:
-        """Whether an operator should look twice at how it is spelt."""
-        return not self.pattern.isascii()
 
     def matches(self, path: str) -> bool:
         return self._regex.match(_fold(path)) is not None
@@ -135,6 +131,12 @@ def compile_glob(pattern: str, *, anchored: bool = False) -> Glob:
 
     `anchored` starts a glob without a slash at the root, too: for branch names, where `main` is not `fix/main`.
     """
+    return _compile(pattern, anchored)
+
+
+# The same policy is read for every event of a repository.
+@lru_cache(4_096)
+def _compile(pattern: str, anchored: bool) -> Glob:
     _refuse_mistakes(pattern)
     raw = _segments(pattern)
     if raw[0] == "" and len(raw) > 1:

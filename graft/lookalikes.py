@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
 # Characters that show as nothing, beside the general category Cf (zero width, direction, soft hyphen):
 # combining grapheme joiner, Hangul fillers, Mongolian and general variation selectors.
@@ -37,6 +38,7 @@ def find(text: str) -> tuple[int, str] | None:
     return None
 
 
+@lru_cache(4_096)
 def _suspicious_alone(char: str) -> str | None:
     category = unicodedata.category(char)
     if category in ("Cf", "Cc", "Zl", "Zp") or _INVISIBLE.match(char):
@@ -73,14 +75,16 @@ def _suspicious_in(word: str) -> int | None:
     return twins[0] if has_latin or len(twins) == len(foreign) else None
 
 
+@lru_cache(4_096)
 def _script(char: str) -> str:
     from confusable_homoglyphs import categories
 
     return str(categories.alias(char))
 
 
-def _ascii_twins(char: str) -> list[str]:
+@lru_cache(4_096)
+def _ascii_twins(char: str) -> tuple[str, ...]:
     from confusable_homoglyphs import confusables
 
     found = confusables.is_confusable(char, greedy=True) or []
-    return [twin["c"] for entry in found for twin in entry["homoglyphs"] if twin["c"].isascii()]
+    return tuple(twin["c"] for entry in found for twin in entry["homoglyphs"] if twin["c"].isascii())

@@ -122,8 +122,7 @@ def test_refused(glob: str, part: str) -> None:
     "glob", ["документы/**", "kayıt/**", "naïve/é", "日本語/データ/x", "data-データ", "αβγ/x", "🎉.md"]
 )
 def test_words_of_other_languages_are_welcome(glob: str) -> None:
-    assert compile_glob(glob).has_non_ascii
-    assert not compile_glob("src/**").has_non_ascii
+    assert not compile_glob(glob).pattern.isascii()
 
 
 def test_stars_in_classes_and_escapes_are_no_deep_star() -> None:
