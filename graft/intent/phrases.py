@@ -33,7 +33,8 @@ PHRASES: dict[str, tuple[tuple[str, ...], re.Pattern[str]]] = {
             | \b(?:to|for)\ (?:an?\ |the\ |any\ |all\ |every\ )?{_AI}[\ _-]{_READER}\b
             | \bif\ you\ are\ (?:an?\ |the\ )?(?:{_AI}|bot|automated)\b
             | \b(?:as|being)\ an?\ {_AI}\b[^.]{{0,60}}\byou\b
-            | \b{_MACHINE}[\ _-]{_READER}\ ?(?::|\b(?:must|should|please|shall|are\ (?:instructed|asked|required))\b)
+            | \b(?!graft-(?:agent|model)\ ?:)  # trailers of Graft's own
+                {_MACHINE}[\ _-]{_READER}\ ?(?::|\b(?:must|should|please|shall|are\ (?:instructed|asked|required))\b)
             | \b(?:your|the\ reviewer'?s?|reveal\ the|print\ the|leak\ the)\ system\ ?prompt\b
             | \bthe\ (?:writer|verifier)\ (?:must|should|has\ to|needs?\ to)\ (?:say|report|mark|classify|return)\b
             """,
