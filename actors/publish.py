@@ -57,6 +57,7 @@ class Publication(msgspec.Struct, frozen=True, kw_only=True):
     thorough: bool = False
     renew: frozenset[str] = frozenset()
     display: tuple[UUID | None, str] | None = None
+    expect_open: bool = True
 
 
 class Overtaken(Busy):
@@ -154,7 +155,8 @@ def _content_hash(check: Check) -> str:
 
 
 def _check_live(pull: pulls.Pull, publication: Publication) -> None:
-    if not pull.is_open or pull.head_sha != publication.head_sha or pull.base_ref != publication.base_ref:
+    now = (pull.is_open, pull.head_sha, pull.base_ref)
+    if now != (publication.expect_open, publication.head_sha, publication.base_ref):
         raise Overtaken
 
 

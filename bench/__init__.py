@@ -1,0 +1,1 @@
+"""Benchmarks: programs that print numbers with their conditions. Not part of the tests."""
