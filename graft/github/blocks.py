@@ -30,9 +30,9 @@ def cut(markdown: str, limit: int, *, measure: Measure = len) -> str:
     A limit too small for the note gives an empty text."""
     if measure(markdown) <= limit:
         return markdown
-    fitting = (
-        place for place in reversed(list(_cuts(markdown, limit))) if measure(_shown(markdown, place)) <= limit
-    )
+    room = limit - measure(f"\n\n{CUT_NOTE}")
+    places = list(_cuts(markdown, room, measure))
+    fitting = (place for place in reversed(places) if place.size + measure(place.closing) <= room)
     line = next(fitting, None)
     if line is None:
         return ""
@@ -42,24 +42,27 @@ def cut(markdown: str, limit: int, *, measure: Measure = len) -> str:
 
 
 class _Cut(msgspec.Struct, frozen=True, kw_only=True):
-    """A place to stop: after `end` characters, appending `closing`; `ends_block` where a block ends there."""
+    """A place to stop: after `end` characters of the given size, appending `closing`; `ends_block` where a block
+    ends there."""
 
     end: int
+    size: int
     closing: str = ""
     ends_block: bool = False
 
 
-def _cuts(markdown: str, limit: int) -> Iterator[_Cut]:
-    """The start and every end of a line up to `limit` characters, with what is open there."""
-    yield _Cut(end=0, ends_block=True)
-    at = 0
+def _cuts(markdown: str, room: int, measure: Measure) -> Iterator[_Cut]:
+    """The start and every end of a line while there is room, with what is open there."""
+    yield _Cut(end=0, size=0, ends_block=True)
+    at = size = 0
     fence = ""
     details = 0
     for line in lines_of(markdown):
         if line.strip() == "" and not fence:
-            yield _Cut(end=at, closing=_closing("", details), ends_block=True)
+            yield _Cut(end=at, size=size, closing=_closing("", details), ends_block=True)
         at += len(line)
-        if at > limit:
+        size += measure(line)
+        if size > room:
             return
         opened = _FENCE.match(line)
         if fence:
@@ -70,7 +73,7 @@ def _cuts(markdown: str, limit: int) -> Iterator[_Cut]:
         else:
             for tag in _DETAILS.finditer(line):
                 details = max(0, details + (-1 if tag[1] else 1))
-        yield _Cut(end=at, closing=_closing(fence, details))
+        yield _Cut(end=at, size=size, closing=_closing(fence, details))
 
 
 def lines_of(text: str) -> list[str]:

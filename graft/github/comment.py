@@ -23,6 +23,9 @@ _LIST = "repos/{owner}/{repo}/issues/{number}/comments"
 _ONE = "repos/{owner}/{repo}/issues/comments/{comment_id}"
 _MAX_COMMENTS = 3_000
 
+Guard = Callable[[], None]
+"""Called before each request; raises when no further one may be begun (the lease is running out)."""
+
 
 class _App(msgspec.Struct, frozen=True):
     id: int
@@ -93,17 +96,23 @@ async def find(
     *,
     stored_id: int | None = None,
     thorough: bool = False,
+    guard: Guard = lambda: None,
 ) -> Found:
     """Our comment on a pull request. `thorough` looks for duplicates even when the stored one is fine: due
     after a create whose outcome was unknown, when the list has had time to catch up."""
     if stored_id is not None and not thorough:
+        guard()
         comment = await _read(installation, full_name, stored_id)
         belongs = comment is not None and comment.issue_url.endswith(f"/issues/{number}")
         if comment is not None and belongs and is_ours(comment, author):
             return Found(comment=comment)
-    comments = await installation.get_all(
-        _LIST, Comment, limit=_MAX_COMMENTS, number=number, **repository(full_name)
-    )
+    guard()
+    comments: list[Comment] = []
+    async for page in installation.pages(_LIST, list[Comment], number=number, **repository(full_name)):
+        comments += page
+        if len(comments) >= _MAX_COMMENTS:
+            break
+        guard()
     return choose(comments, author)
 
 
@@ -117,16 +126,16 @@ async def upsert(
     footer: str,
     stored_id: int | None = None,
     thorough: bool = False,
-    guard: Callable[[], None] = lambda: None,
+    guard: Guard = lambda: None,
 ) -> Written | None:
     """Bring the managed comment to hold these sections: read, compose, then create, update or leave it.
 
-    `guard` is called before each request and may raise (the lease is running out). `None` when there is no
-    comment and no section to show. Raises `AmbiguousWrite` when the outcome of a create or update is unknown:
-    look again, `thorough`, before the next write.
+    `None` when there is no comment and no section to show. Raises `AmbiguousWrite` when the outcome of a create
+    or update is unknown: look again, `thorough`, before the next write.
     """
-    guard()
-    found = await find(installation, full_name, number, author, stored_id=stored_id, thorough=thorough)
+    found = await find(
+        installation, full_name, number, author, stored_id=stored_id, thorough=thorough, guard=guard
+    )
     old = found.comment
     body = comment_body.compose(old.body if old else None, sections, footer=footer)
     if old is not None:
@@ -154,7 +163,7 @@ async def delete_duplicates(
     full_name: str,
     ids: Iterable[int],
     *,
-    guard: Callable[[], None] = lambda: None,
+    guard: Guard = lambda: None,
 ) -> None:
     """Delete later comments of ours; one that is gone already is fine."""
     for comment_id in ids:
