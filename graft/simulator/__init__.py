@@ -3,6 +3,13 @@
 It offers the operations that Graft uses with GitHub's status codes, headers, pages, media types and limits,
 sends signed webhooks, and can be made to misbehave (`Simulator.faults`). It never writes to the repository.
 Production code does not import it.
+
+    async with Simulator(webhook_url="http://127.0.0.1:8080/webhooks/github") as sim:
+        repository = sim.add_repository("octo/shop", "/path/to/repository.git")
+        pull = await sim.open_pull(repository, head="feature")   # sends a signed pull_request.opened
+        await sim.drain()                                        # until it was answered
+        sim.faults.fail_after("POST /repos/{owner}/{repo}/issues/{number}/comments")
+        await sim.synchronize(pull, "feature~1")
 """
 
 from graft.simulator.faults import Faults

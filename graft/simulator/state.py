@@ -156,6 +156,7 @@ class Pull:
     head_repository: Repository | None
     draft: bool = False
     merged_at: datetime | None = None
+    merged_by: User | None = None
     merge_sha: str | None = None
     reviews: list[Review] = field(default_factory=list)
     requested_reviewers: list[User] = field(default_factory=list)

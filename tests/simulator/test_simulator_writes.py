@@ -282,9 +282,10 @@ async def test_a_merged_and_a_forked_pull_request(
     sim.delete_fork(fork)
     shown = (await api.call("GET", path, token=token)).json
     assert (shown["head"]["repo"], shown["head"]["sha"]) == (None, fork.head_sha)
-    await sim.close(pull, merged=True)
+    await sim.close(pull, merged=True, sender="mona")
     merged = (await api.call("GET", f"{SHOP}/pulls/{pull.number}", token=token)).json
     assert (merged["state"], merged["merged"], merged["commits"]) == ("closed", True, 3)
+    assert merged["merged_by"]["login"] == "mona"
     listed = await api.call("GET", f"{SHOP}/pulls?state=closed", token=token)
     assert [each["number"] for each in listed.json] == [pull.number]
     everything = await api.call("GET", f"{SHOP}/pulls?state=all&direction=asc", token=token)

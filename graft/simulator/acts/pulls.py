@@ -131,6 +131,7 @@ class PullActs(Stage):
         pull.repository.open_issues -= 1
         if merged:
             pull.merged_at, pull.merge_sha = now, pull.head_sha
+            pull.merged_by = self.world.user(sender or issue.user.login)
         self._touch(pull)
         await self._tell_pull("closed", pull, sender)
         if merged:

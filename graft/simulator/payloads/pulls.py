@@ -124,7 +124,7 @@ def pull(record: Pull, head_sha: str, size: Size, urls: Urls) -> Json:
         "mergeable": None if merged else True,
         "rebaseable": None if merged else True,
         "mergeable_state": "unknown" if merged else "clean",
-        "merged_by": None,
+        "merged_by": None if record.merged_by is None else user(record.merged_by, urls),
         "comments": len(record.issue.comments),
         "review_comments": 0,
         "maintainer_can_modify": record.is_fork,
