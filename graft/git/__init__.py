@@ -19,12 +19,13 @@ import os
 from collections.abc import Iterable, Sequence
 
 from graft.changes import Snapshot
-from graft.git import diff, history, ranges, tree
-from graft.git.process import Git, GitError, Meter, ask
+from graft.git import diff, history, places, ranges, tree
+from graft.git.places import hooks_directory
+from graft.git.process import Git, GitError, Meter
 from graft.git.ranges import Range
 from graft.git.tree import Entry, File, Kind
 
-__all__ = ["Entry", "File", "GitError", "Kind", "Range", "Repository"]
+__all__ = ["Entry", "File", "GitError", "Kind", "Range", "Repository", "hooks_directory"]
 
 MAX_FILE_BYTES = 1 << 20
 
@@ -44,7 +45,7 @@ class Repository:
         Raises `GitError`: `not_a_repository`, or `not_trusted` where it is another user's.
         """
         where = os.fspath(path)
-        return cls(where, ranges.git_dir(where, ask))
+        return cls(where, places.git_directory(where))
 
     def resolve(self, text: str) -> Range:
         """The commits that `BASE..HEAD` or `BASE...HEAD` names; both mean what a pull request shows.

@@ -103,14 +103,16 @@ def ask(path: str, *args: str) -> tuple[int, str, str]:
     """Run a small question in a directory under the user's own configuration: status, output, errors.
 
     Git's rule about repositories owned by somebody else (`safe.directory`) lives in that configuration, so the
-    first question to a repository, where its git directory is, is asked this way.
+    questions where its git directory and its hooks are are asked this way.
     """
+    settings = environment()
+    del settings["GIT_CONFIG_NOSYSTEM"]
     try:
         done = subprocess.run(
             ["git", "-C", path, *args],
             capture_output=True,
             timeout=TIMEOUT,
-            env=environment(),
+            env=settings,
             stdin=subprocess.DEVNULL,
             check=False,
         )

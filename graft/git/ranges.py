@@ -5,9 +5,6 @@ The common case costs one git process; only a failure asks more, to say which na
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-
 import msgspec
 
 from graft.git.process import Git, GitError
@@ -27,21 +24,6 @@ class Range(msgspec.Struct, frozen=True, kw_only=True):
     merge_base: str
     base_is_commit: bool = True
     shallow: bool = False
-
-
-def git_dir(path: str, ask: Callable[..., tuple[int, str, str]]) -> str:
-    """The git directory that serves `path`."""
-    if not os.path.isdir(path):
-        raise GitError("no such directory: give a git repository with --repo PATH", reason="not_a_repository")
-    status, out, err = ask(path, "rev-parse", "--absolute-git-dir")
-    if status == 0:
-        return out.removesuffix("\n")
-    if "dubious ownership" in err:
-        raise GitError(
-            "the repository belongs to another user: run `git config --global --add safe.directory PATH`",
-            reason="not_trusted",
-        )
-    raise GitError("not a git repository: give one with --repo PATH", reason="not_a_repository")
 
 
 def resolve(git: Git, text: str) -> Range:
