@@ -241,7 +241,7 @@ def _footnote(card: Card) -> str:
     parts: list[str] = []
     if card.writer_model is not None:
         parts.append(f"Written by {code_span(card.writer_model, limit=80)}")
-    if card.verifier_model is not None:
+    if card.verifier_model is not None and card.status is Status.READY:
         parts.append(f"checked by {code_span(card.verifier_model, limit=80)}")
     parts.append(f"prompt {code_span(card.prompt_version, limit=20)}")
     parts += [f"base {_sha(card.base_sha)}", f"head {_sha(card.head_sha)}"]
