@@ -10,6 +10,7 @@ limits and stay silent while one is reached. A write whose outcome is unknown is
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 import time
 from collections.abc import Awaitable, Callable
@@ -189,13 +190,17 @@ class Installation(Api):
         await self._pacer.permit(n, max_wait=max_wait)
 
     async def exchange(self, request: Request) -> Reply:
-        """As `Api.exchange`; a token refused with 401 is replaced and the request made once more."""
+        """As `Api.exchange`; a token refused with 401 is replaced and the request made once more. All of that
+        together stays within the request's time."""
         self._gate.check(request.call)
+        time = asyncio.get_running_loop().time
+        deadline = time() + (request.seconds or self._transport.timeout)
         for _ in range(2):
-            token = await self._token.get()
+            token = await self._current_token(request.call, deadline)
             key = (token.generation, request.url, request.accept)
             kept = self._wire.etags.get(key) if request.cached else None
             headers = self._wire.headers(request.accept, token=token.value, etag=kept.etag if kept else None)
+            request = msgspec.structs.replace(request, seconds=max(deadline - time(), 0.01))
             reply = await self._wire.send(request, headers, self._gate)
             if reply.status != 401:
                 break
@@ -208,6 +213,14 @@ class Installation(Api):
         if request.cached and etag and judged.status == 200 and self._token.is_current(token):
             self._wire.etags.put(key, Kept(etag=etag, body=judged.body, next_url=judged.next_url))
         return judged
+
+    async def _current_token(self, call: Call, deadline: float) -> Token:
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await self._token.get()
+        except TimeoutError:
+            hint = "no installation token came in time"
+            raise GitHubUnavailable(call, reason="timeout", hint=hint) from None
 
     async def close(self) -> None:
         await self._token.close()

@@ -7,6 +7,7 @@ environment is used, no cookie is kept.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlencode, urljoin, urlsplit
 
@@ -57,7 +58,7 @@ class Transport:
         self._origin = _origin(self._root)
         self._http = http
         self._owns_http = http is None
-        self._timeout = timeout
+        self.timeout = timeout
         self._max_bytes = max_bytes
 
     def url(self, route: str, values: Mapping[str, Value]) -> str:
@@ -86,30 +87,25 @@ class Transport:
         for a redirect that leads to another host or in circles: a token is sent to one host only.
         """
         call, url = request.call, request.url
-        limit = request.max_bytes or self._max_bytes
-        seconds = request.seconds or self._timeout
-        timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=min(seconds, _CONNECT_SECONDS))
+        seconds = request.seconds or self.timeout
         try:
-            for _ in range(_MAX_REDIRECTS + 1):
-                async with self._session().request(
-                    call.method,
-                    yarl.URL(url, encoded=True),
-                    headers=headers,
-                    data=request.body,
-                    timeout=timeout,
-                    allow_redirects=False,
-                ) as response:
-                    if response.status in _REDIRECTS:
+            async with asyncio.timeout(seconds):
+                for _ in range(_MAX_REDIRECTS + 1):
+                    async with self._session().request(
+                        call.method,
+                        yarl.URL(url, encoded=True),
+                        headers=headers,
+                        data=request.body,
+                        timeout=aiohttp.ClientTimeout(
+                            total=None, sock_connect=min(seconds, _CONNECT_SECONDS)
+                        ),
+                        allow_redirects=False,
+                    ) as response:
+                        if response.status not in _REDIRECTS:
+                            return await self._reply(call, response, request.max_bytes or self._max_bytes)
                         url = self._redirected(
                             call, response.status, url, response.headers.get("location", "")
                         )
-                        continue
-                    return Reply(
-                        status=response.status,
-                        headers={key.lower(): value for key, value in response.headers.items()},
-                        body=await _read(call, response, limit),
-                        next_url=self._next(response),
-                    )
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):
             raise GitHubUnavailable(call, reason="unreachable", hint="no connection to the API") from None
         except TimeoutError:
@@ -132,10 +128,19 @@ class Transport:
             )
         return self._http
 
+    async def _reply(self, call: Call, response: aiohttp.ClientResponse, limit: int) -> Reply:
+        return Reply(
+            status=response.status,
+            headers={key.lower(): value for key, value in response.headers.items()},
+            body=await _read(call, response, limit),
+            next_url=self._next(response),
+        )
+
     def _redirected(self, call: Call, status: int, url: str, location: str) -> str:
         try:
             target = urljoin(url, location)
             same_host = bool(location) and _origin(target) == self._origin
+            target = str(yarl.URL(target))  # quotes what a header may hold and a request line may not
         except ValueError:
             same_host = False
         if not same_host:

@@ -227,6 +227,42 @@ async def test_a_token_answer_of_an_odd_form_is_transient(stub: Any, github: Git
         await read(github)
 
 
+async def test_many_refusals_at_once_cost_one_new_token(stub: Any, github: GitHub) -> None:
+    def answer(seen: Any) -> Any:
+        fresh = "ghs_2_" in seen.headers["authorization"]
+        return {"json": {"id": 1}} if fresh else {"status": 401, "json": {}}
+
+    stub.on(f"GET {PATH}", answer)
+    await asyncio.gather(*(read(github) for _ in range(20)))
+    assert stub.tokens == 2
+
+
+async def test_token_and_request_together_stay_within_the_time(stub: Any, make: Any) -> None:
+    gate = asyncio.Event()
+
+    def late(seen: Any) -> Any:
+        asyncio.get_running_loop().call_later(0.4, gate.set)
+        answer = stub.token_answer(seen)
+        answer.gate = gate
+        return answer
+
+    stub.on("POST /app/installations/9/access_tokens", late)
+    stub.on(f"POST {PATH}", {"hang": True})
+    time = asyncio.get_running_loop().time
+    started = time()
+    with pytest.raises(AmbiguousWrite):
+        await write(make(timeout=0.5))
+    assert time() - started < 0.8
+
+
+async def test_a_token_that_takes_too_long_is_no_doubt_about_a_write(stub: Any, make: Any) -> None:
+    stub.on("POST /app/installations/9/access_tokens", {"hang": True})
+    with pytest.raises(GitHubUnavailable) as caught:
+        await write(make(timeout=0.1))
+    assert caught.value.reason == "timeout"
+    assert not isinstance(caught.value, AmbiguousWrite)
+
+
 # --- what a status means ---------------------------------------------------------------------------------
 
 
@@ -513,6 +549,14 @@ async def test_a_redirect_to_another_host_is_refused_and_the_token_stays(
     stub.on(f"GET {PATH}", {"status": 302, "headers": {"Location": location} if location else {}})
     with pytest.raises(GitHubRefused):
         await read(github)
+
+
+@pytest.mark.parametrize("location", ["/a b", "/%zz", "/\u00e9", "?x=1", "/a%2Fb"])
+async def test_a_redirect_of_an_odd_form_is_followed_quoted(stub: Any, github: GitHub, location: str) -> None:
+    stub.on(f"GET {PATH}", {"status": 302, "headers": {"Location": location}}, {"status": 404, "json": {}})
+    with pytest.raises(NotFound):
+        await read(github)
+    assert len(stub.calls()) == 2
 
 
 async def test_a_redirect_in_circles_ends(stub: Any, github: GitHub) -> None:
