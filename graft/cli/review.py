@@ -16,28 +16,23 @@ from pathlib import Path
 import click
 import msgspec
 
-from graft import intent, provenance
+from graft import intent, policy, provenance
 from graft.changes import Snapshot
 from graft.errors import GraftError
 from graft.git import Entry, File, Kind, Range, Repository
-from graft.intent import Floor
-from graft.policy import CANDIDATES, Card, Decision, Facts, decide, load
-from graft.provenance import Provenance
-from graft.risk import Risk, highest
 
 RECORDS = ".intent"
 EXIT_FAILED = 2
 
 
 class Review(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything found out about a range. `risk` is the final class."""
+    """Everything found out about a range. The card holds the floor and the final risk."""
 
     range: Range
     snapshot: Snapshot
-    provenance: Provenance
-    floor: Floor
-    risk: Risk
-    policy: Decision
+    provenance: provenance.Provenance
+    card: intent.Card
+    decision: policy.Decision
     has_records: bool
 
 
@@ -46,25 +41,22 @@ def analyse(repository: Repository, text: str) -> Review:
     range_ = repository.resolve(text)
     snapshot = repository.snapshot(range_)
     base = _Base(repository, range_.base)
-    loaded = asyncio.run(load(base))
-    who = provenance.resolve(snapshot.commits, truncated=snapshot.commits_truncated)
-    suspicions = {s.marker for s in intent.suspect(snapshot=snapshot)}
-    floor = intent.assess(
-        snapshot,
-        sensitive=loaded.policy.sensitive_paths if loaded.policy is not None else (),
-        injection=sorted(suspicions),
+    loaded = asyncio.run(policy.load(base))
+    sensitive = loaded.policy.sensitive_paths if loaded.policy is not None else ()
+    card = intent.card_without_model(
+        intent.CardInputs(snapshot=snapshot, sensitive=sensitive), reason="no_model"
     )
-    risk = highest(floor.risk, None if snapshot.is_empty else Risk.LOGIC)
-    facts = Facts(
+    who = provenance.resolve(snapshot.commits, truncated=snapshot.commits_truncated)
+    facts = policy.Facts(
         files=snapshot.files,
         incomplete=snapshot.incomplete,
         author_kind=who.author_kind,
         source=who.source,
         agents=who.agents,
         models=who.models,
-        risk=risk,
-        card=Card.MISSING,
-        injection_suspected=bool(suspicions),
+        risk=card.risk,
+        card=policy.Card.MISSING,
+        injection_suspected=bool(card.suspicions),
         base_ref=_branch(text),
         task_linked=bool(who.tasks),
     )
@@ -72,9 +64,8 @@ def analyse(repository: Repository, text: str) -> Review:
         range=range_,
         snapshot=snapshot,
         provenance=who,
-        floor=floor,
-        risk=risk,
-        policy=decide(loaded, facts),
+        card=card,
+        decision=policy.decide(loaded, facts),
         has_records=base.has_records,
     )
 
@@ -85,7 +76,7 @@ class _Base:
     def __init__(self, repository: Repository, base: str) -> None:
         self._repository = repository
         self._base = base
-        self._entries = repository.entries(base, (*CANDIDATES, RECORDS))
+        self._entries = repository.entries(base, (*policy.CANDIDATES, RECORDS))
         self.has_records = self._entries[RECORDS].kind is Kind.DIRECTORY
 
     async def entries(self, paths: Iterable[str]) -> Mapping[str, Entry]:

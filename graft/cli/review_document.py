@@ -132,11 +132,11 @@ class PolicyOut(Struct, frozen=True, kw_only=True):
 
 
 class CardOut(Struct, frozen=True, kw_only=True):
-    """The intent card. This command has no model, so there is none: `unavailable`, or `not_needed` for an empty
-    change."""
+    """The intent card. This command has no model, so there is none: `unavailable`, or `empty` for a change without
+    files, which needs none."""
 
-    status: Literal["unavailable", "not_needed"]
-    reason: Literal["no_model", "empty_change"]
+    status: Literal["unavailable", "empty"]
+    reason: Literal["no_model"] | None
 
 
 class RecordsOut(Struct, frozen=True, kw_only=True):
@@ -169,7 +169,7 @@ def json_schema() -> dict[str, Any]:
 
 def document(made: Review) -> Document:
     """The document of a review."""
-    snapshot = made.snapshot
+    snapshot, card = made.snapshot, made.card
     return Document(
         base=made.range.base,
         head=made.range.head,
@@ -182,16 +182,16 @@ def document(made: Review) -> Document:
             incomplete_reasons=list(snapshot.incomplete),
         ),
         risk=RiskOut(
-            floor=made.floor.risk.value,
-            final=made.risk.value,
+            floor=card.floor.risk.value,
+            final=card.risk.value,
             reasons=[
                 RiskReason(code=r.code, risk=r.risk.value, path=r.path, detail=r.detail)
-                for r in made.floor.reasons
+                for r in card.floor.reasons
             ],
         ),
         provenance=_provenance(made.provenance),
-        policy=_policy(made.policy),
-        card=CardOut(status="not_needed", reason="empty_change")
+        policy=_policy(made.decision),
+        card=CardOut(status="empty", reason=None)
         if snapshot.is_empty
         else CardOut(status="unavailable", reason="no_model"),
         records=RecordsOut(status="present" if made.has_records else "none"),

@@ -18,7 +18,14 @@ _INDENT = " " * 12
 
 def plain(made: Review) -> str:
     """The review in lines of text. Nothing from outside can reach the terminal as a control character."""
-    lines = [_heading(made), "", *_risk(made), *_author(made.provenance), *_policy(made.policy), *_rest(made)]
+    lines = [
+        _heading(made),
+        "",
+        *_risk(made),
+        *_author(made.provenance),
+        *_policy(made.decision),
+        *_rest(made),
+    ]
     return "\n".join(visible(line) for line in lines) + "\n"
 
 
@@ -37,11 +44,12 @@ def _heading(made: Review) -> str:
 
 
 def _risk(made: Review) -> Iterable[str]:
-    raised = made.risk is not made.floor.risk
-    why = f" (rules: {made.floor.risk}; without a checked card at least logic)" if raised else ""
-    yield _row("Risk", f"{made.risk}{why}")
+    card = made.card
+    raised = card.risk is not card.floor.risk
+    why = f" (rules: {card.floor.risk}; without a checked card at least logic)" if raised else ""
+    yield _row("Risk", f"{card.risk}{why}")
     rows = [
-        " ".join(filter(None, (f"{r.risk:<9}", r.code, r.path, _note(r.detail)))) for r in made.floor.reasons
+        " ".join(filter(None, (f"{r.risk:<9}", r.code, r.path, _note(r.detail)))) for r in card.floor.reasons
     ]
     yield from _list(rows)
 

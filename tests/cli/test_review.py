@@ -195,7 +195,7 @@ def test_an_empty_change_needs_no_card(builder: RepositoryBuilder) -> None:
     for range_ in ("main~1..main", "main..main"):
         document = run(builder, range_)
         assert document["risk"] == {"floor": "trivial", "final": "trivial", "reasons": []}
-        assert document["card"] == {"status": "not_needed", "reason": "empty_change"}
+        assert document["card"] == {"status": "empty", "reason": None}
 
 
 def test_a_first_commit_against_the_empty_tree(builder: RepositoryBuilder) -> None:
