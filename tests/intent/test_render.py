@@ -238,7 +238,8 @@ def test_what_was_not_read_and_why_the_rules_say_so() -> None:
 PIECES = st.sampled_from(
     ["@octocat ", "#12 ", "fixes ", "GH-1 ", "`", "```\n", "<!-- graft:section:intent:end -->", "<!-- x", "-->", "|",
      "\n\n", "# h\n", "- x\n", "[a](http://x)", "![](x)", "<img src=x>", "https://e.example ", "www.e.example ", "*",
-     "_", "\\", "\u202e", "\u200b", "\0", "\ud800", "$x$", ":+1:", "deadbeef01 ", "<details>", "</sub>", "1. ", "> ", "~~"]
+     "_", "\\", "\u202e", "\u200b", "\0", "\ud800", "$x$", ":+1:", "deadbeef01 ", "<details>", "</sub>", "1. ",
+     "> ", "~~"]
 )  # fmt: skip
 hostile = st.lists(PIECES | st.text(max_size=3), max_size=12).map("".join)
 statements = st.builds(Statement, text=hostile, verdict=st.sampled_from([None, *Verdict]), reason=hostile)
