@@ -38,8 +38,8 @@ __all__ = [
 ]
 
 # Both models think before they answer, and thinking counts as output.
-_MAX_TOKENS = 8_000
-_TIMEOUT = 180.0
+_MAX_TOKENS = 16_000
+_TIMEOUT = 240.0
 
 
 class LinkedIssue(msgspec.Struct, frozen=True, kw_only=True):

@@ -113,9 +113,9 @@ async def outcomes() -> str:
         ("a failure that stays", card_without_model(inputs, reason="unauthorized"), {}),
         ("an empty change", card_without_model(empty), {}),
     ):
-        section = render_section(made, **options)  # type: ignore[arg-type]
+        section = render_section(made, **options)
         shown = _line(section, "**Risk", "⚠️", "⏳", "This pull request")
-        rows.append((what, shown, check_output(made, **options)[0]))  # type: ignore[arg-type]
+        rows.append((what, shown, check_output(made, **options)[0]))
     return table(("outcome", "on the card", "title of the check"), rows)
 
 
