@@ -37,7 +37,7 @@ def static(tree: Tree, intent: Intent, report: Report) -> tuple[Model, list[Nega
     if proof is None:
         if not any(item.path == PROOF for item in report.problems):
             report.add("missing", "does not exist", PROOF)
-    else:
+    elif not proof.refusals:  # of a refused file nothing is known, so nothing is missing from it
         if LAWS not in model.aliases(PROOF, proof).values():
             report.add("proof-import", "does not import LAWS.bend under an alias", PROOF, 1)
         proven = model.proofs(PROOF, proof)
@@ -58,6 +58,8 @@ def static(tree: Tree, intent: Intent, report: Report) -> tuple[Model, list[Nega
 def _negatives(found: Model, laws: tuple[str, ...], report: Report) -> list[Negative]:
     controls = []
     for path in found.negatives:
+        if found.files[path].refusals:
+            continue
         read = model.negative(path, found.files[path], laws)
         if isinstance(read, Negative):
             controls.append(read)
@@ -65,7 +67,7 @@ def _negatives(found: Model, laws: tuple[str, ...], report: Report) -> list[Nega
             report.problems.append(read)
     covered = {item.law for item in controls}
     for law in laws:
-        if law not in covered:
+        if law not in covered and not any(found.files[path].refusals for path in found.negatives):
             line = found.files[LAWS].line_of("law", law)
             report.add("negative-missing", f"law {law} has no negative control", LAWS, line)
     return controls

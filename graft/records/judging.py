@@ -63,10 +63,6 @@ class Request:
         """Estimated input tokens."""
         return math.ceil(len(self.text) / 3)
 
-    @property
-    def fits(self) -> bool:
-        return self.size <= MAX_BYTES and self.tokens <= MAX_TOKENS and len(self.questions) <= MAX_QUESTIONS
-
 
 class Evaluator(Protocol):
     """A judge."""
@@ -76,24 +72,46 @@ class Evaluator(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class _Weight:
+    """Bytes and characters of a piece of a request."""
+
+    size: int
+    characters: int
+
+    @classmethod
+    def of(cls, text: str) -> _Weight:
+        return cls(len(text.encode("utf-8", "replace")), len(text))
+
+    def __add__(self, other: _Weight) -> _Weight:
+        return _Weight(self.size + other.size, self.characters + other.characters)
+
+    @property
+    def fits(self) -> bool:
+        return self.size <= MAX_BYTES and math.ceil(self.characters / 3) <= MAX_TOKENS
+
+
 def split(
     model: str, state: Mapping[str, str], asked: Mapping[str, object], module: str, phase: str
 ) -> Iterator[Request]:
     """The requests of one phase, each within the budget. Raises JudgeError when a single question is too large."""
+    empty = _Weight.of(Request(model, state, {}, module, phase).text)
     batch: dict[str, object] = {}
+    weight = empty
     for name, question in asked.items():
-        grown = Request(model, state, {**batch, name: question}, module, phase)
-        if grown.fits:
-            batch[name] = question
-            continue
-        if batch:
-            yield Request(model, state, batch, module, phase)
-        batch = {name: question}
-        alone = Request(model, state, batch, module, phase)
-        if not alone.fits:
+        piece = _Weight.of(canonical.string(name) + ":" + canonical.dumps(question) + ",")
+        if not (empty + piece).fits:
             where = f"module {module}" if module else "the record with all laws"
-            message = f"{where} needs about {alone.tokens} tokens and {alone.size} bytes a request"
-            raise JudgeError("judge-budget", f"{message}; the bounds are {MAX_TOKENS} and {MAX_BYTES}")
+            needed = (
+                f"about {math.ceil((empty + piece).characters / 3)} tokens and {(empty + piece).size} bytes"
+            )
+            message = f"{where} needs {needed} a request; the bounds are {MAX_TOKENS} and {MAX_BYTES}"
+            raise JudgeError("judge-budget", message)
+        if batch and not ((weight + piece).fits and len(batch) < MAX_QUESTIONS):
+            yield Request(model, state, batch, module, phase)
+            batch, weight = {}, empty
+        batch[name] = question
+        weight = weight + piece
     if batch:
         yield Request(model, state, batch, module, phase)
 

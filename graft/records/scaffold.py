@@ -149,12 +149,11 @@ _MANIFEST = """{
 }
 """
 
-_ORACLE = '''"""Prints one `case result` line a case, by calling the code that ships. Do not retype the rules here."""
-
+_ORACLE = """# Prints one `case result` line a case, by calling the code that ships. Do not retype the rules here.
 import sys
 
 sys.exit("replace this stub: import the shipped decision, call it for `stopped` and `active`, print the rows")
-'''
+"""
 
 _IGNORE = """# probes of the gate's cross-check, removed after every run
 .crosscheck-*.bend

@@ -10,7 +10,6 @@ keyword rules for every other `.bend` file.
 from __future__ import annotations
 
 import re
-import unicodedata
 from dataclasses import dataclass
 
 NAME = r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*"
@@ -19,7 +18,6 @@ NAME = r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*"
 IDENTIFIER = re.compile(NAME + r"\Z")
 KEYWORDS = ("def", "type", "import", "law")
 
-_WORD_CHARS = "A-Za-z0-9_\x80-\U0010ffff"
 _TOKEN = re.compile(
     r"(?P<newline>\r?\n)"
     r"|(?P<blank>[ \t]+)"
@@ -27,11 +25,11 @@ _TOKEN = re.compile(
     r'|(?P<string>"(?:[^"\\]|\\[^\r\n])*")'
     r"|(?P<char>'(?:[^'\\\n\r\t]|\\(?:[nrt0'\"\\]|u\{[0-9A-Fa-f]{1,8}\}))')"
     r"|(?P<number>0[xX][0-9A-Fa-f]+|0[bB][01]+|[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?n?)"
-    rf"|(?P<word>[A-Za-z_\x80-\U0010ffff][{_WORD_CHARS}]*)"
+    r"|(?P<word>[A-Za-z_][A-Za-z0-9_]*)"
     r"|(?P<other>.)",
     re.DOTALL,
 )
-_WORD_CHAR = re.compile(f"[{_WORD_CHARS}]")
+_WORD_CHAR = re.compile(r"[A-Za-z0-9_]")
 _HEADERS = {
     "law": (re.compile(rf"law[ \t]+({NAME})[ \t]*:"), "write it as `law name:`"),
     "def": (re.compile(rf"def[ \t]+({NAME})[ \t]*(\?)?[ \t]*\("), "write it as `def name(...)`"),
@@ -99,14 +97,6 @@ class _Mark:
     word: str
     start: int
     line: int
-
-
-def _refused_char(text: str) -> str:
-    """The first character that the subset does not know outside comments and literals, or nothing."""
-    for char in text:
-        if unicodedata.category(char) in ("Cc", "Cf", "Zs", "Zl", "Zp"):
-            return char
-    return ""
 
 
 def _touches(text: str, start: int, end: int) -> bool:
@@ -185,9 +175,9 @@ def _lexical_refusal(text: str, kind: str, token: str, start: int, end: int, law
         return "a number touches a letter, a digit, an underscore or a dot"
     if kind == "other" and token in _UNFINISHED:
         return _UNFINISHED[token]
-    char = _refused_char(token) if kind in ("word", "other") else ""
-    if char:
-        return f"the character U+{ord(char):04X} is not allowed outside a literal or a comment"
+    # Which other characters Bend takes for blanks or for letters is not known, so none is guessed at.
+    if kind == "other" and not (token.isascii() and token.isprintable()):
+        return f"the character U+{ord(token):04X} is not allowed outside a literal or a comment"
     return ""
 
 

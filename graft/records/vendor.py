@@ -19,12 +19,13 @@ from .report import Report
 
 SUMMARY = "Write the commands as single-file scripts to .intent/tools/."
 
-_HEAD = '''#!/usr/bin/env python3
-"""graft records {command}: {summary}
+_QUOTES = "'" * 3
 
-One file without dependencies, for Python 3.9 and later. Made by `graft records vendor`, which replaces it: edit
-nothing here. The header line holds the version and the SHA-256 of all other lines.
-"""
+_HEAD = """#!/usr/bin/env python3
+# graft records {command}: {summary}
+#
+# One file without dependencies, for Python 3.9 and later. Made by `graft records vendor`, which replaces it: edit
+# nothing here. The header line holds the version and the SHA-256 of all other lines.
 
 import importlib.abc
 import importlib.util
@@ -32,13 +33,13 @@ import sys
 
 _PACKAGE = "graft_records"
 _SOURCES = {{
-'''
+"""
 
-_TAIL = '''}
+_TAIL = """}
 
 
 class _Importer(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
-    """Finds and loads the modules above."""
+    # Finds and loads the modules above.
 
     def find_spec(self, fullname, path=None, target=None):
         name = fullname.partition(".")[2]
@@ -61,7 +62,7 @@ if __name__ == "__main__":
     importlib.import_module(_PACKAGE).SCRIPT = __file__
     command = importlib.import_module(_PACKAGE + ".{module}")
     sys.exit(importlib.import_module(_PACKAGE + ".entry").run(command.main, sys.argv[1:]))
-'''
+"""
 
 
 def source(name: str) -> str:
@@ -103,9 +104,9 @@ def build(command: str) -> bytes:
     parts = [_HEAD.format(command=command, summary=_summary(module))]
     for name in closure([*roots, "entry"]):
         text = source(name)
-        if "'''" in text:
+        if _QUOTES in text:
             raise RuntimeError(f"{name} contains three quotes in a row and cannot be embedded")
-        parts.append(f"    {name!r}: r'''{text}''',\n")
+        parts.append(f"    {name!r}: r{_QUOTES}{text}{_QUOTES},\n")
     parts.append(_TAIL.replace("{module}", module))
     return headers.seal("".join(parts).encode(), headers.VERSION)
 

@@ -140,7 +140,9 @@ class Repo:
     def approve_laws(self) -> None:
         self.write(".intent/model/laws.sha256", canonical.sha256(self.read(".intent/model/LAWS.bend")) + "\n")
 
-    def judge(self, answers: Mapping[str, Any] | None = None, *, model: str = "scripted/test-20261101") -> None:
+    def judge(
+        self, answers: Mapping[str, Any] | None = None, *, model: str = "scripted/test-20261101"
+    ) -> None:
         """Write a fresh receipt by the scripted judge."""
         given = answers or ANSWERS
         intent = load(self.tree)
@@ -191,7 +193,9 @@ class Repo:
             "GIT_COMMITTER_NAME": "t",
             "GIT_COMMITTER_EMAIL": "t@example.org",
         }
-        done = subprocess.run(["git", *arguments], cwd=self.root, env=env, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            ["git", *arguments], cwd=self.root, env=env, capture_output=True, text=True, check=True
+        )
         return done.stdout.strip()
 
     def commit(self, message: str = "change") -> str:

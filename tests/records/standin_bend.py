@@ -19,7 +19,11 @@ def fail(*lines):
 def declared(path):
     with open(path, encoding="utf-8", newline="") as handle:
         text = handle.read()
-    return text, re.findall(rf"(?m)^law ({NAME})[ \t]*:", text), re.findall(r"(?m)^import (\.\S+) as (\w+)", text)
+    return (
+        text,
+        re.findall(rf"(?m)^law ({NAME})[ \t]*:", text),
+        re.findall(r"(?m)^import (\.\S+) as (\w+)", text),
+    )
 
 
 def definitions(text):
@@ -58,7 +62,11 @@ def check(path):
         alias, _, law = name.partition(".")
         if alias in targets and law:
             if law not in declared(targets[alias])[1]:
-                fail(f"- expected: a fresh name ({alias} is the alias of an import)", f"- observed: {name}", "Location:")
+                fail(
+                    f"- expected: a fresh name ({alias} is the alias of an import)",
+                    f"- observed: {name}",
+                    "Location:",
+                )
             if body.strip() != "{==}":
                 fail("- expected: the law", f"Location: {name}")
     if re.search(r"(?m)^@unsafe", text):

@@ -66,7 +66,10 @@ def test_status(repo: Any, status: str, expected: int) -> None:
 
 
 def test_a_broken_draft_rejects_nothing_unless_it_is_asked_about(repo: Any) -> None:
-    repo.write(".intent/records/0002-broken.md", "id: 0002-broken\nstatus: draft\ncontext: ./CONTEXT.md\n\n## Rules\n")
+    repo.write(
+        ".intent/records/0002-broken.md",
+        "id: 0002-broken\nstatus: draft\ncontext: ./CONTEXT.md\n\n## Rules\n",
+    )
     report = repo.check()
     assert report.exit == 0
     assert {note.path for note in report.notes} == {".intent/records/0002-broken.md"}
@@ -118,7 +121,9 @@ def test_missing_approval_line_is_refused(repo: Any) -> None:
 )
 def test_laws_sha256(repo: Any, content: str, expected: int) -> None:
     digest = canonical.sha256(repo.read(".intent/model/LAWS.bend"))
-    repo.write(".intent/model/laws.sha256", content.replace("{hash}", digest).replace("{HASH}", digest.upper()))
+    repo.write(
+        ".intent/model/laws.sha256", content.replace("{hash}", digest).replace("{HASH}", digest.upper())
+    )
     report = repo.check()
     assert report.exit == expected
     assert codes(report) == {0: [], 1: ["approval-stale"], 2: ["approval-malformed"]}[expected]
@@ -158,7 +163,9 @@ def test_a_proof_only_edit_changes_no_claim(repo: Any) -> None:
 
 
 def test_every_approved_record_covers_the_whole_model(repo: Any) -> None:
-    repo.write(".intent/model/LAWS.bend", repo.read(".intent/model/LAWS.bend") + "\nlaw c:\n  {3n == 3n : Nat}\n")
+    repo.write(
+        ".intent/model/LAWS.bend", repo.read(".intent/model/LAWS.bend") + "\nlaw c:\n  {3n == 3n : Nat}\n"
+    )
     repo.approve_laws()
     answers = {"coverage": {"R1": "a", "R2": "b"}, "fidelity": {"a": 1.0, "b": 1.0, "c": 1.0}}
     repo.judge(answers)
@@ -201,7 +208,13 @@ def test_json_output_has_the_same_content(repo: Any) -> None:
     assert value["problems"][0]["path"] == repo.receipt_path
     assert value["problems"][0]["repair"].startswith("Run `graft records receipt")
     assert value["impact"] == [
-        {"kind": "receipt", "name": "0001-letters", "reason": "there is no receipt", "record": "0001-letters", "unchecked": True}
+        {
+            "kind": "receipt",
+            "name": "0001-letters",
+            "reason": "there is no receipt",
+            "record": "0001-letters",
+            "unchecked": True,
+        }
     ]
 
 

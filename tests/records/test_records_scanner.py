@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from graft.records import scanner
 
-GOOD = """# comment with law x: in it
+GOOD = (
+    """# comment with law x: in it
 import Base
 import ./types.bend as T
 
@@ -19,7 +20,8 @@ type State<a, -A: Kind(a)> is Data:
 # doc of f
 def f(x: U32, +y: Nat) -> String:
   z = 'law'
-""".replace("'law'", "'l'") + """  "a string \\" with law y: inside"
+""".replace("'law'", "'l'")
+    + """  "a string \\" with law y: inside"
 
 @unsafe
 def g?(x: Nat) -> Nat:
@@ -32,6 +34,7 @@ law first:
 law second.part :
   {1.5e-3 == '\\u{1F600}' : F32}
 """
+)
 
 
 def test_declarations_with_lines_and_aliases() -> None:
@@ -152,7 +155,7 @@ def test_layout_refusals_are_listed_together() -> None:
         ("def f ? (x):\n  x\n", [(1, "`def f?` is partial")]),
         ("def f(x):\n  ?TODO\n", [(2, "`?TODO`")]),
         ("def f(x):\n  ? TODO\n", [(2, "`?TODO`")]),
-        ("def f(x):\n  # ?TODO @unsafe\n  \"@unsafe ?TODO\"\n", []),
+        ('def f(x):\n  # ?TODO @unsafe\n  "@unsafe ?TODO"\n', []),
         ("def f(x):\n  ?goal\n", []),
         ("def f(x):\n  @unsafely\n", []),
     ],
@@ -216,7 +219,13 @@ def _reference(text: str) -> set[str]:
             words.append(char)
     for position, item in enumerate(words):
         rest = [part for part in words[position + 1 : position + 12] if not part.isspace()]
-        if item == "law" and len(rest) > 1 and rest[0].isidentifier() and rest[1] == ":" and words[position - 1 : position] != ["."]:
+        if (
+            item == "law"
+            and len(rest) > 1
+            and rest[0].isidentifier()
+            and rest[1] == ":"
+            and words[position - 1 : position] != ["."]
+        ):
             names.add(rest[0])
     return names
 
@@ -238,5 +247,12 @@ def test_it_never_raises_and_views_keep_their_length(text: str, laws: bool) -> N
 
 
 def test_it_is_linear_in_hostile_input() -> None:
-    for text in ('"' + "\\a" * 200_000, "'" * 300_000, "#" * 300_000, "1" * 300_000, "law a:\n" * 40_000, " " * 300_000):
+    for text in (
+        '"' + "\\a" * 200_000,
+        "'" * 300_000,
+        "#" * 300_000,
+        "1" * 300_000,
+        "law a:\n" * 40_000,
+        " " * 300_000,
+    ):
         scanner.scan(text, laws=True)
