@@ -99,10 +99,11 @@ def _section(name: str, text: str) -> Section:
 def _checked(name: str, text: str) -> str:
     if not _NAME.fullmatch(name):
         raise ValueError(f"not a section name: {name!r}")
-    if _RESERVED.search(text):
-        raise ValueError(f"the section {name} contains a Graft marker")
     # Neither survives the way to GitHub and back: lone surrogates have no UTF-8, NUL is refused.
-    return text.encode("utf-8", "replace").decode().replace("\0", "").strip("\r\n")
+    clean = text.encode("utf-8", "replace").decode().replace("\0", "").strip("\r\n")
+    if _RESERVED.search(clean):
+        raise ValueError(f"the section {name} contains a Graft marker")
+    return clean
 
 
 def _fit(sections: list[Section], given: frozenset[str], *, room: int) -> list[Section]:

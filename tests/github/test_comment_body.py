@@ -128,6 +128,11 @@ def test_a_footer_of_two_lines_is_a_programming_error() -> None:
         compose(None, {}, footer="a\nb")
 
 
+def test_a_marker_cannot_be_put_together_by_what_is_left_out() -> None:
+    with pytest.raises(ValueError, match="marker"):
+        compose(None, {"intent": "<!-\0- graft:section:policy:start -->"}, footer=FOOTER)
+
+
 def test_what_no_request_could_carry_is_replaced() -> None:
     body = compose(None, {"intent": "a\ud800b\0c"}, footer=FOOTER)
     assert section(body, "intent") == "a?bc"

@@ -29,6 +29,7 @@ from graft.github import (
 )
 from graft.github.api import repository
 from graft.github.errors import Call, read_error_body
+from graft.github.tokens import AppToken
 from graft.github.transport import Transport
 
 
@@ -66,15 +67,15 @@ async def test_an_app_call_carries_a_jwt_that_github_accepts(
     assert claims["exp"] - claims["iat"] <= 660
 
 
-async def test_a_jwt_is_reused_for_five_minutes_and_then_signed_anew(
-    stub: Any, github: GitHub, clock: Any
-) -> None:
-    stub.on("GET /app", {"json": {"id": 1}})
-    for at in (0, 299, 301):
-        clock.time = at
-        await github.app.get("app", Thing)
-    signed = github.app._token._reuse_until
-    assert signed == 601
+def test_a_jwt_is_reused_for_five_minutes_and_then_signed_anew(app_private_key: str, clock: Any) -> None:
+    token = AppToken(4711, app_private_key, now=clock)
+    first = token.value()
+    clock.time = 299
+    assert token.value() is first
+    clock.time = 301
+    second = token.value()
+    assert second is not first
+    assert token.value(fresh=True) is not second
 
 
 async def test_an_installation_call_uses_a_token_of_any_length_once_fetched(
@@ -645,6 +646,24 @@ async def test_etags_die_with_their_token(stub: Any, github: GitHub, clock: Any)
     assert stub.tokens == 2
     assert [seen.headers.get("if-none-match") for seen in stub.calls()] == [None, None]
     assert len(github._wire.etags) == 1
+
+
+async def test_an_answer_to_a_replaced_token_is_not_kept(stub: Any, github: GitHub, clock: Any) -> None:
+    gate, asked = asyncio.Event(), asyncio.Event()
+
+    def slow(seen: Any) -> Any:
+        asked.set()
+        return {"json": {"id": 1}, "headers": {"ETag": '"a"'}, "gate": gate}
+
+    stub.on(f"GET {PATH}", slow, {"json": {"id": 2}})
+    first = asyncio.create_task(read(github))
+    await asked.wait()
+    clock.time = 3_400
+    assert (await read(github)).id == 2
+    gate.set()
+    assert (await first).id == 1
+    assert stub.tokens == 2
+    assert len(github._wire.etags) == 0
 
 
 async def test_one_installation_never_sees_the_others_answer(stub: Any, github: GitHub) -> None:
