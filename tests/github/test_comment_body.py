@@ -237,7 +237,7 @@ def test_other_sections_survive_byte_for_byte(sections: dict[str, str], name: st
         assert after[other].block == before[other].block
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(st.dictionaries(names, markdown | long_markdown, min_size=1, max_size=3))
 def test_fifty_updates_leave_it_as_it_is(sections: dict[str, str]) -> None:
     body = compose(None, dict(sections), footer=FOOTER)
