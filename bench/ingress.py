@@ -22,7 +22,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import uvloop
 from aiohttp import web
@@ -136,8 +136,7 @@ class Sender(asyncio.Protocol):
         self.stopping = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's transport is no subclass
         self._send()
 
     def _send(self) -> None:
@@ -175,7 +174,8 @@ async def load(port: int, connections: int, seconds: float, source: Iterator[byt
     senders = [sender for _, sender in pairs]
     for sender in senders:
         sender.stopping = True
-    await asyncio.gather(*(sender.stopped for sender in senders))
+    async with asyncio.timeout(30):
+        await asyncio.gather(*(sender.stopped for sender in senders))
     return senders
 
 
