@@ -1,8 +1,8 @@
 """`python -m bench.releases DIRECTORY`: makes a git history where no clone of a real project is at hand.
 
 Successive releases of well-known packages are fetched with pip, and what changed between two releases is committed
-in pieces of one to eight files, every fiftieth of some dozens. Content and file sizes are real, the commits are not: say so
-with the numbers.
+in pieces of one to eight files, every fiftieth of some dozens. Content and file sizes are real, the
+commits are not: say so with the numbers.
 """
 
 from __future__ import annotations

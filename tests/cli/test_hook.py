@@ -126,6 +126,13 @@ def test_amending_does_not_repeat(work: Path) -> None:
     ]
 
 
+def test_no_verify_does_not_skip_the_hook(work: Path) -> None:
+    """Aider commits with it."""
+    graft_hook("install", "--repo", str(work))
+    git(work, "commit", "-q", "--no-verify", "--allow-empty", "-m", "x", GRAFT_AGENT="aider")
+    assert git(work, "log", "-1", "--format=%(trailers)").strip() == "Graft-Agent: aider"
+
+
 def test_an_empty_message_still_stops_the_commit(work: Path) -> None:
     graft_hook("install", "--repo", str(work))
     with pytest.raises(subprocess.CalledProcessError):
