@@ -265,7 +265,6 @@ class _Receiver:
         except (BusUnavailable, StreamFull) as error:
             log.error("delivery not stored", reason=error.reason, **reduced.log_context())
             raise _Refused(503, error.reason) from None
-        log.debug("delivery taken", outcome="duplicate" if published.duplicate else "accepted")
         return "duplicate" if published.duplicate else "accepted"
 
 

@@ -9,7 +9,7 @@ does not fit its event name is ignored, and whoever acts on a trigger reads the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
@@ -210,28 +210,37 @@ class Context(Struct, frozen=True, kw_only=True):
 def reduce(event: str, payload: Data, context: Context) -> Trigger | Ignored:
     """The trigger in a payload that came under this event name, or why there is none.
 
-    Raises PermanentError (`malformed_json`) when the payload is not JSON at all. An unknown event or action is
-    ignored before anything else of the payload is looked at.
+    Raises PermanentError (`malformed_json`) when the payload is not JSON at all. The payload of an unknown
+    event is not looked at; that of an action nobody acts on does not have to fit.
     """
     reader = _READERS.get(event)
     if reader is None:
         return Ignored(reason="event")
-    actions = _ACTIONS[event]
     try:
-        if actions and _decode(_ACTION, payload).action not in actions:
+        try:
+            parsed = reader.decoder.decode(payload)
+        except msgspec.ValidationError as error:
+            if _ACTION.decode(payload).action not in reader.actions:
+                return Ignored(reason="action")
+            return Ignored(reason="mismatch", paths=(path_of(error),))
+        if getattr(parsed, "action", None) not in reader.actions:
             return Ignored(reason="action")
-        return reader(payload, context)
+        return reader.convert(parsed, context)
     except msgspec.ValidationError as error:
         return Ignored(reason="mismatch", paths=(path_of(error),))
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         raise PermanentError("the payload is not JSON", reason="malformed_json") from None
 
 
-_S = TypeVar("_S")
+_P = TypeVar("_P", bound=Payload)
 
 
-def _decode(decoder: msgspec.json.Decoder[_S], payload: Data) -> _S:
-    return decoder.decode(payload)
+class _Reader(Struct, frozen=True):
+    """How payloads of one event are read: which actions count (`None` for an event without actions)."""
+
+    decoder: Any
+    actions: frozenset[str | None]
+    convert: Callable[[Any, Context], Trigger | Ignored]
 
 
 def _trigger(event: str, kind: Kind, payload: Payload, context: Context, **fields: Any) -> Trigger:
@@ -253,8 +262,7 @@ def _trigger(event: str, kind: Kind, payload: Payload, context: Context, **field
     )
 
 
-def _pull_request(payload: Data, context: Context) -> Trigger | Ignored:
-    event = _decode(_PULL_REQUEST, payload)
+def _pull_request(event: PullRequestEvent, context: Context) -> Trigger | Ignored:
     if event.number != event.pull_request.number:
         return Ignored(reason="mismatch", paths=("$.number", "$.pull_request.number"))
     title, body, base = (
@@ -278,8 +286,7 @@ def _pull_request(payload: Data, context: Context) -> Trigger | Ignored:
     )
 
 
-def _review(payload: Data, context: Context) -> Trigger | Ignored:
-    event = _decode(_REVIEW, payload)
+def _review(event: ReviewEvent, context: Context) -> Trigger | Ignored:
     return _trigger(
         "pull_request_review",
         "pull",
@@ -296,8 +303,7 @@ def _review(payload: Data, context: Context) -> Trigger | Ignored:
 _MOST_PULLS = 20
 
 
-def _check_run(payload: Data, context: Context) -> Trigger | Ignored:
-    event = _decode(_CHECK_RUN, payload)
+def _check_run(event: CheckRunEvent, context: Context) -> Trigger | Ignored:
     run = event.check_run
     if run.app is None or run.app.id != context.app_id:
         return Ignored(reason="not_ours")
@@ -326,8 +332,7 @@ def _check_run(payload: Data, context: Context) -> Trigger | Ignored:
     )
 
 
-def _check_suite(payload: Data, context: Context) -> Trigger | Ignored:
-    event = _decode(_CHECK_SUITE, payload)
+def _check_suite(event: CheckSuiteEvent, context: Context) -> Trigger | Ignored:
     suite = event.check_suite
     if suite.app is None or suite.app.id != context.app_id:
         return Ignored(reason="not_ours")
@@ -347,8 +352,7 @@ def _numbers(pulls: list[NumberOnly]) -> tuple[int, ...]:
     return tuple(numbers) if len(numbers) <= _MOST_PULLS else ()
 
 
-def _push(payload: Data, context: Context) -> Trigger | Ignored:
-    event = _decode(_PUSH, payload)
+def _push(event: PushEvent, context: Context) -> Trigger | Ignored:
     if event.deleted or not event.ref.startswith("refs/heads/"):
         return Ignored(reason="branch")
     return _trigger(
@@ -356,8 +360,7 @@ def _push(payload: Data, context: Context) -> Trigger | Ignored:
     )
 
 
-def _issues(payload: Data, context: Context) -> Trigger | Ignored:
-    event = _decode(_ISSUES, payload)
+def _issues(event: IssuesEvent, context: Context) -> Trigger | Ignored:
     labels = event.issue.labels if event.action == "closed" else [event.label]
     if not context.is_incident(labels):
         return Ignored(reason="label")
@@ -372,48 +375,41 @@ def _issues(payload: Data, context: Context) -> Trigger | Ignored:
     )
 
 
-def _repository(payload: Data, context: Context) -> Trigger | Ignored:
-    return _trigger("repository", "repository", _decode(_REPOSITORY, payload), context)
+def _repository(event: RepositoryEvent, context: Context) -> Trigger | Ignored:
+    return _trigger("repository", "repository", event, context)
 
 
-def _installation(payload: Data, context: Context) -> Trigger | Ignored:
-    return _trigger("installation", "installation", _decode(_INSTALLATION, payload), context)
+def _installation(event: InstallationEvent, context: Context) -> Trigger | Ignored:
+    return _trigger("installation", "installation", event, context)
 
 
-def _installation_repositories(payload: Data, context: Context) -> Trigger | Ignored:
-    return _trigger("installation_repositories", "installation", _decode(_INSTALLATION, payload), context)
+def _installation_repositories(event: InstallationEvent, context: Context) -> Trigger | Ignored:
+    return _trigger("installation_repositories", "installation", event, context)
 
 
 _ACTION = msgspec.json.Decoder(ActionOnly)
-_PULL_REQUEST = msgspec.json.Decoder(PullRequestEvent)
-_REVIEW = msgspec.json.Decoder(ReviewEvent)
-_CHECK_RUN = msgspec.json.Decoder(CheckRunEvent)
-_CHECK_SUITE = msgspec.json.Decoder(CheckSuiteEvent)
-_PUSH = msgspec.json.Decoder(PushEvent)
-_ISSUES = msgspec.json.Decoder(IssuesEvent)
-_REPOSITORY = msgspec.json.Decoder(RepositoryEvent)
-_INSTALLATION = msgspec.json.Decoder(InstallationEvent)
+_TABLES = (PULL_NEEDS, REPOSITORY_NEEDS, INSTALLATION_NEEDS)
 
-_READERS = {
-    "pull_request": _pull_request,
-    "pull_request_review": _review,
-    "check_run": _check_run,
-    "check_suite": _check_suite,
-    "push": _push,
-    "issues": _issues,
-    "repository": _repository,
-    "installation": _installation,
-    "installation_repositories": _installation_repositories,
-}
+
+def _reader(
+    event: str, payload: type[_P], convert: Callable[[_P, Context], Trigger | Ignored]
+) -> tuple[str, _Reader]:
+    actions = frozenset(action for table in _TABLES for name, action in table if name == event)
+    return event, _Reader(msgspec.json.Decoder(payload), actions, convert)
+
+
+_READERS: Final[dict[str, _Reader]] = dict(
+    (
+        _reader("pull_request", PullRequestEvent, _pull_request),
+        _reader("pull_request_review", ReviewEvent, _review),
+        _reader("check_run", CheckRunEvent, _check_run),
+        _reader("check_suite", CheckSuiteEvent, _check_suite),
+        _reader("push", PushEvent, _push),
+        _reader("issues", IssuesEvent, _issues),
+        _reader("repository", RepositoryEvent, _repository),
+        _reader("installation", InstallationEvent, _installation),
+        _reader("installation_repositories", InstallationEvent, _installation_repositories),
+    )
+)
 
 EVENTS: Final = frozenset(_READERS)
-
-_ACTIONS: dict[str, frozenset[str]] = {
-    event: frozenset(
-        action
-        for table in (PULL_NEEDS, REPOSITORY_NEEDS, INSTALLATION_NEEDS)
-        for name, action in table
-        if name == event and action is not None
-    )
-    for event in _READERS
-}
