@@ -130,4 +130,4 @@ def review(range_: str, repo: Path, as_json: bool) -> None:
     else:
         from graft.cli.review_text import plain
 
-        click.echo(plain(made), nl=False)
+        click.echo(plain(made).encode(), nl=False)  # as bytes: whatever the terminal's encoding

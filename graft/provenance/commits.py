@@ -14,7 +14,7 @@ from graft.provenance.table import Kind, Role, Row
 from graft.provenance.trailers import Trailer
 from graft.provenance.values import bounded
 
-MESSAGE_LIMIT = signatures.TEXT_LIMIT  # characters; a longer message is not read, and that is said
+MESSAGE_LIMIT = 1 << 16  # characters; a longer message is not read, and that is said
 MOST_TRAILERS = 50  # of one commit that are kept; all are read
 MOST_HINTS = 10  # of one commit
 MOST_VALUES = 10  # agents, models or tasks of one commit

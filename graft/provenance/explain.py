@@ -36,7 +36,7 @@ def explain(reason: Reason, commits: Sequence[CommitFacts], deciding: Sequence[C
         case Reason.COMMITS_TRUNCATED:
             return "Not every commit of the change could be read."
         case Reason.MESSAGE_TOO_LONG:
-            return f"{_count(len(deciding), 'commit')} with a message too long to be read."
+            return f"{_count(len(deciding), 'commit')} with more text in the message than is read."
         case Reason.NO_COMMITS:
             return "There is no commit to go by."
 

@@ -26,6 +26,7 @@ from graft.provenance.facts import (
 from graft.provenance.table import Role, Row
 from graft.provenance.tasks import Task
 
+MESSAGES_LIMIT = 1 << 20  # characters of all messages together: what is read takes a second at the very most
 MOST_HINTS = 50
 MOST_VALUES = 20  # agents, models or tasks of a change
 
@@ -43,7 +44,7 @@ def resolve(
     `author` is the account that opened the pull request, `branch` its head branch and `body` its description,
     each where there is one. `truncated` says that there are more commits than were given. Never raises.
     """
-    facts = tuple(reading.read(c) for c in commits[:MAX_COMMITS])
+    facts = _read(commits[:MAX_COMMITS])
     opened_by = signatures.of_author(author) if author is not None and author.is_bot else None
     around = [
         *_hints("branch", signatures.in_branch(branch or "")),
@@ -75,6 +76,15 @@ def resolve(
         commits=facts,
         hints=tuple(dict.fromkeys(hints))[:MOST_HINTS],
     )
+
+
+def _read(commits: Sequence[Commit]) -> tuple[CommitFacts, ...]:
+    facts: list[CommitFacts] = []
+    left = MESSAGES_LIMIT
+    for commit in commits:
+        left -= len(commit.message)
+        facts.append(reading.read(commit) if left >= 0 else CommitFacts(sha=commit.sha, part=Part.UNREAD))
+    return tuple(facts)
 
 
 _Decision = tuple[AuthorKind, Source, Reason, list[CommitFacts]]

@@ -11,6 +11,7 @@ makes them fit for storing and showing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import msgspec
@@ -19,7 +20,7 @@ _SPACE = " \t\n\r"
 _COMMENT = "#"
 _SCISSORS = "# ------------------------ >8 ------------------------\n"
 _GENERATED = ("Signed-off-by: ", "(cherry picked from commit ")
-_KEY_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")
+_KEY = re.compile(r"[A-Za-z0-9-]++[ \t]*+:")
 
 
 class Trailer(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,7 +118,7 @@ def _start(lines: Sequence[str], end: int) -> int:
             generated = True
         elif line[0] in _SPACE:
             continuations += 1
-        elif _separator(line) >= 1:
+        elif _separator(line) > 0:
             trailers += 1
             continuations = 0
         else:
@@ -132,17 +133,8 @@ def _is_blank(line: str) -> bool:
 
 def _separator(line: str) -> int:
     """Where the colon after a key is (letters, digits and dashes, then perhaps blanks), -1 where there is none."""
-    blank_seen = False
-    for i, c in enumerate(line):
-        if c == ":":
-            return i
-        if not blank_seen and c in _KEY_CHARACTERS:
-            continue
-        if i and c in " \t":
-            blank_seen = True
-            continue
-        break
-    return -1
+    found = _KEY.match(line)
+    return found.end() - 1 if found else -1
 
 
 def _trailers(block: Sequence[str]) -> list[Trailer]:
@@ -155,7 +147,7 @@ def _trailers(block: Sequence[str]) -> list[Trailer]:
             continue
         if parts is not None:
             joined.append("".join(parts))
-        parts = [line] if _separator(line) >= 1 else None
+        parts = [line] if _separator(line) > 0 else None
     if parts is not None:
         joined.append("".join(parts))
     for text in joined:

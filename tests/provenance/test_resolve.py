@@ -238,9 +238,16 @@ def test_more_commits_than_are_listed_give_no_answer() -> None:
 
 
 def test_a_message_too_long_to_read_gives_no_answer() -> None:
-    answer = resolve([human(), commit("x" * (1 << 18) + DECLARED)])
+    answer = resolve([human(), commit("x" * (1 << 16) + DECLARED)])
     assert (answer.author_kind, answer.reason) == (AuthorKind.UNKNOWN, Reason.MESSAGE_TOO_LONG)
     assert answer.commits[1].part is Part.UNREAD
+
+
+def test_messages_that_are_too_long_together_give_no_answer() -> None:
+    long = "x\n\n" + "prose\n" * 10_000
+    assert resolve([commit(long)] * 17).author_kind is AuthorKind.HUMAN
+    answer = resolve([commit(long)] * 18)
+    assert (answer.author_kind, answer.reason) == (AuthorKind.UNKNOWN, Reason.MESSAGE_TOO_LONG)
 
 
 MAKERS = st.sampled_from(
@@ -277,11 +284,11 @@ def test_any_text_is_taken_and_what_is_kept_is_bounded(messages: list[str], name
 
 def test_a_hostile_commit_keeps_its_facts_small() -> None:
     lines = "".join(
-        f"Graft-Agent: a{i}\nGraft-Model: {'m' * 500}{i}\nGraft-Task: T-{i}\n" for i in range(300)
+        f"Graft-Agent: a{i}\nGraft-Model: {'m' * 150}{i}\nGraft-Task: T-{i}\n" for i in range(300)
     )
-    misplaced = "Graft-Agent: x\n" * 2000
+    misplaced = "Graft-Agent: x\n" * 200
     (facts,) = resolve([commit(f"x\n\n{misplaced}\n{lines}")]).commits
     assert len(facts.agents) == len(facts.tasks) == 10
     assert len(facts.hints) == 10
     assert len(facts.trailers) == 50
-    assert all(len(m) <= 200 for m in facts.models)
+    assert len(facts.models) == 10
