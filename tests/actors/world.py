@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -20,7 +20,9 @@ MAIN = {"src/app.py": "def main():\n    return 1\n", "README.md": "# Demo\n"}
 class World:
     """The simulator, the daemon, and one repository to work in."""
 
-    def __init__(self, simulator: Simulator, daemon: Daemon, builder: RepositoryBuilder, repository: Repository):
+    def __init__(
+        self, simulator: Simulator, daemon: Daemon, builder: RepositoryBuilder, repository: Repository
+    ):
         self.simulator = simulator
         self.daemon = daemon
         self.builder = builder
@@ -30,7 +32,7 @@ class World:
     def pool(self) -> Pool:
         return self.daemon.services.pool
 
-    def commit(self, branch: str, files: dict[str, str | None], *, message: str = "Change something") -> str:
+    def commit(self, branch: str, files: Mapping[str, str | None], *, message: str = "Change something") -> str:
         """A commit on a branch that starts at `main`, known to git and not yet to GitHub."""
         start = None if self.builder.tip(branch) else self.builder.tip("main")
         return self.builder.commit(branch, files, message=message, parent=start)
