@@ -46,7 +46,8 @@ def analyse(repository: Repository, text: str) -> Review:
     card = intent.card_without_model(
         intent.CardInputs(snapshot=snapshot, sensitive=sensitive), reason="no_model"
     )
-    who = provenance.resolve(snapshot.commits, truncated=snapshot.commits_truncated)
+    base_branch, head_branch = _branches(text)
+    who = provenance.resolve(snapshot.commits, truncated=snapshot.commits_truncated, branch=head_branch)
     facts = policy.Facts(
         files=snapshot.files,
         incomplete=snapshot.incomplete,
@@ -57,7 +58,7 @@ def analyse(repository: Repository, text: str) -> Review:
         risk=card.risk,
         card=policy.Card.MISSING,
         injection_suspected=bool(card.suspicions),
-        base_ref=_branch(text),
+        base_ref=base_branch,
         task_linked=bool(who.tasks),
     )
     return Review(
@@ -86,9 +87,12 @@ class _Base:
         return self._repository.file(self._base, path, limit=limit)
 
 
-def _branch(text: str) -> str:
-    """What a policy sees as the base branch: BASE as it was written, without the name of a remote."""
-    return text.split("..", 1)[0].removeprefix("refs/heads/").removeprefix("origin/") or "HEAD"
+def _branches(text: str) -> tuple[str, str]:
+    """What stands for the base and the head branch: the two names as written, without that of a remote."""
+    base, _, head = text.partition("..")
+    names = (base, head.removeprefix("."))
+    base, head = (n.removeprefix("refs/heads/").removeprefix("origin/") or "HEAD" for n in names)
+    return base, head
 
 
 def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool) -> None:

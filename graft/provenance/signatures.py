@@ -122,11 +122,12 @@ def _identity(person: Person) -> Match | None:
     for row in _ADDRESSES.get(address, ()):
         if name.startswith(row.name):
             return Match(row=row)
-    if person.is_bot and person.login is not None and (rows := _LOGINS.get(person.login.lower())):
-        return Match(row=rows[0])
     noreply = _NOREPLY.fullmatch(address) if len(address) <= 400 else None
     account = str(person.id) if person.is_bot and person.id is not None else noreply and noreply[1]
     if account and (rows := _IDS.get(account)):
+        return Match(row=rows[0])
+    # Last: two accounts share the login Copilot, and ids differ on GitHub Enterprise Server.
+    if person.is_bot and person.login is not None and (rows := _LOGINS.get(person.login.lower())):
         return Match(row=rows[0])
     return None
 

@@ -232,6 +232,24 @@ def test_bytes_that_are_no_utf8(builder: RepositoryBuilder) -> None:
     assert document["provenance"]["commits"][0]["trailers"] == [{"key": "Key", "value": "��"}]
 
 
+@pytest.mark.parametrize("range_", ["main..codex/x", "main...codex/x", "main..refs/heads/codex/x"])
+def test_the_name_of_the_head_branch_is_a_hint(builder: RepositoryBuilder, range_: str) -> None:
+    base = builder.commit("main", {"a": "1\n"})
+    builder.commit("codex/x", {"a": "2\n"}, parent=base)
+    who = run(builder, range_)["provenance"]
+    assert (who["author_kind"], who["source"]) == ("human", "none")
+    assert who["hints"] == [{"kind": "branch", "agent": "codex", "commit": None, "key": None, "line": None}]
+
+
+def test_the_policy_sees_the_base_branch_as_it_was_written(builder: RepositoryBuilder) -> None:
+    policy = "version: 1\nrules:\n  - {name: main, when: {base: main}, then: block}\n"
+    base = builder.commit("main", {"graft.yaml": policy})
+    builder.commit("topic", {"a": "1\n"}, parent=base)
+    for range_ in ("main..topic", "main...topic", "refs/heads/main..topic"):
+        assert run(builder, range_)["policy"]["outcome"] == "block"
+    assert run(builder, f"{base}..topic")["policy"]["outcome"] == "review"
+
+
 def test_plain_text(builder: RepositoryBuilder) -> None:
     base = builder.commit("main", {"graft.yaml": POLICY})
     head = builder.commit("main", {"docs/a.md": "1\n"}, message="x\n\nGraft-Agent: codex\n\nmore\n")

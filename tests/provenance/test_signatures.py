@@ -110,6 +110,15 @@ def test_an_account_id_counts_only_for_a_bot() -> None:
     assert found.row.agent == "copilot"
 
 
+def test_an_id_comes_before_a_login_that_two_accounts_share() -> None:
+    reviewer = signatures.of_author(Person(id=175728472, login="Copilot", is_bot=True))
+    assert reviewer is not None
+    assert reviewer.row.agent == "copilot-review"
+    elsewhere = signatures.of_author(Person(id=12, login="Copilot", is_bot=True))
+    assert elsewhere is not None
+    assert elsewhere.row.agent == "copilot"
+
+
 @pytest.mark.parametrize(
     ("key", "value", "agent", "model"),
     [
