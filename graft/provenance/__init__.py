@@ -6,7 +6,7 @@ reason and the commits that decided. It needs no network, no database and no set
 
 from graft.provenance.facts import AuthorKind, CommitFacts, Hint, Part, Provenance, Reason, Source
 from graft.provenance.render import check_output, render_section, title
-from graft.provenance.resolve import resolve
+from graft.provenance.resolution import resolve
 from graft.provenance.tasks import Task
 from graft.provenance.trailers import Trailer
 
