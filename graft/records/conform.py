@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
 
@@ -94,22 +93,15 @@ def execute(checks: Sequence[Check], root: Path, env: Mapping[str, str], report:
     """Run the programs of the checks and compare; Ctrl-C ends every program that is running."""
     stop = Event()
 
-    def one(check: Check, program: str) -> Outcome:
-        if stop.is_set():
-            return Outcome(-1, failure="timeout", detail="was stopped")
+    def one(work: tuple[Check, str]) -> Outcome:
+        check, program = work
         argv = _argv(check.argv(program), env)
         return process.run(argv, cwd=root / check.cwd, timeout=check.timeout_ms / 1000, env=env, stop=stop)
 
-    with process.terminating(), ThreadPoolExecutor(max_workers=min(4, (os.cpu_count() or 1) + 1)) as pool:
-        futures: list[dict[str, Future[Outcome]]] = [
-            {program: pool.submit(one, check, program) for program in PROGRAMS} for check in checks
-        ]
-        try:
-            for index, check in enumerate(checks):
-                compare(check, {name: future.result() for name, future in futures[index].items()}, report)
-        except BaseException:
-            stop.set()
-            raise
+    outcomes = process.side_by_side(one, [(check, program) for check in checks for program in PROGRAMS], stop)
+    for index, check in enumerate(checks):
+        start = index * len(PROGRAMS)
+        compare(check, {name: outcomes[start + at] for at, name in enumerate(PROGRAMS)}, report)
 
 
 def _read(tree: DiskTree, intent: Intent, report: Report) -> Manifest | None:

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
 
-from . import arguments, bend, blocks, crosscheck, model
+from . import arguments, bend, blocks, crosscheck, model, process
 from .bend import Bend, BendUnavailableError, Reading
 from .check import append_impact
 from .files import DiskTree, Tree
@@ -112,13 +111,7 @@ def _judge(
     def one(path: str) -> Reading:
         return bend.check(tool, path[len(MODEL) + 1 :], folder, env, stop)
 
-    with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
-        futures = [pool.submit(one, path) for path in paths]
-        try:
-            readings = [future.result() for future in futures]
-        except BaseException:
-            stop.set()
-            raise
+    readings = process.side_by_side(one, paths, stop)
     for index, path in enumerate(positives):
         judge_positive(readings[index], path, report)
     for index, control in enumerate(controls):

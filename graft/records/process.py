@@ -13,12 +13,19 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 MAX_STREAM = 1024 * 1024
 """Cap of each output stream in bytes; fixed by the standard."""
+
+WORKERS = 4
+"""Most programs that run at the same time."""
+
+_In = TypeVar("_In")
+_Out = TypeVar("_Out")
 
 
 @dataclass(frozen=True)
@@ -162,3 +169,16 @@ def terminating() -> Iterator[None]:
     finally:
         for name, handler in previous.items():
             signal.signal(getattr(signal, name), handler)
+
+
+def side_by_side(function: Callable[[_In], _Out], items: Sequence[_In], stop: threading.Event) -> list[_Out]:
+    """The results in order. An interrupt sets `stop`, waits until every worker has cleaned up, and goes on."""
+    with terminating(), ThreadPoolExecutor(max_workers=min(WORKERS, (os.cpu_count() or 1) + 1)) as pool:
+        futures = [pool.submit(function, item) for item in items]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            stop.set()
+            for future in futures:
+                future.cancel()
+            raise
