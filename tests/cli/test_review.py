@@ -305,6 +305,12 @@ def test_schema_needs_no_repository_and_is_a_schema() -> None:
     jsonschema.Draft202012Validator.check_schema(json.loads(done.stdout))
 
 
+def test_the_published_schema_is_the_one_that_is_printed() -> None:
+    """After a change: `graft review --schema > graft/cli/review.schema.json`."""
+    published = (ROOT / "graft/cli/review.schema.json").read_text(encoding="utf-8")
+    assert published == CliRunner().invoke(review, ["--schema"]).stdout
+
+
 def test_an_empty_environment_and_no_library_of_the_daemon(builder: RepositoryBuilder) -> None:
     builder.commit("main", {"graft.yaml": POLICY, "a": "1\n"})
     builder.commit("main", {"a": "2\n"})
