@@ -39,7 +39,7 @@ def _heading(made: Review) -> str:
     files = _count(len(snapshot.files), "file")
     return (
         f"{made.range.base[:10]}..{made.range.head[:10]}  {files} +{snapshot.additions} -{snapshot.deletions}, "
-        f"{_count(len(snapshot.commits), 'commit')}"
+        f"{'more than ' if snapshot.commits_truncated else ''}{_count(len(snapshot.commits), 'commit')}"
     )
 
 
