@@ -45,8 +45,10 @@ class Actor(Protocol):
 class Run:
     """One run of an actor: its rows, the lease it writes under, and what became of each row."""
 
-    def __init__(self, address: str, rows: list[Work], lease: Lease, pool: Pool) -> None:
+    def __init__(self, address: str, seq: int, rows: list[Work], lease: Lease, pool: Pool) -> None:
         self.address = address
+        # Drawn before anything was read: what this run publishes is as new as that.
+        self.seq = seq
         self.lease = lease
         self.pool = pool
         self.rows = {row.need: row for row in rows}
@@ -67,11 +69,6 @@ class Run:
     @property
     def installation_id(self) -> int:
         return next(iter(self.rows.values())).installation_id
-
-    @property
-    def seq(self) -> int:
-        """The newest ask this run answers: what it publishes is as new as that."""
-        return max(row.ask_seq for row in self.rows.values())
 
     async def finish(self, *needs: str, also: Callable[[Any], Awaitable[None]] | None = None) -> None:
         """Mark needs as done; `also` runs in the same transaction, after the lease was proven to stand.
@@ -328,10 +325,11 @@ class ActorSystem:
     async def _run(self, due: Due) -> None:
         lease = Lease(partition=due.partition, holder=self.holder, epoch=self.held[due.partition])
         async with self.pool.acquire() as connection:
+            seq = await work.begin(connection)
             rows = await work.load(connection, due.address)
         if not rows:
             return
-        run = Run(due.address, rows, lease, self.pool)
+        run = Run(due.address, seq, rows, lease, self.pool)
         self.running[due.address].run = run
         actor = self.actors[due.address.partition(".")[0]]
         try:

@@ -178,3 +178,11 @@ async def displayed_at(connection: Connection, change_id: UUID, at: datetime) ->
         at,
     )
     return found
+
+
+async def promise_open(connection: Connection, change_id: UUID) -> bool:
+    """Whether the comment promises a card that is not there: in the making, or tried again later."""
+    status: str | None = await connection.fetchval(
+        "SELECT status FROM intent_displays WHERE change_id = $1 ORDER BY shown_at DESC LIMIT 1", change_id
+    )
+    return status in ("making", "retrying")

@@ -122,16 +122,17 @@ async def link_task(
 
 
 async def put_verdict(connection: Connection, change_id: UUID, verdict: VerdictRow) -> bool:
-    """Append a verdict unless the last one rests on the same facts. True where it is new."""
+    """Append a verdict unless the last one is of the same head and rests on the same facts. True where it is
+    new."""
     inserted = await connection.fetchval(
         """
         INSERT INTO policy_verdicts (change_id, head_sha, base_ref, base_sha, policy_path, policy_hash,
                policy_status, outcome, rule_index, rules, guards, card_id, facts_hash)
         SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13
          WHERE NOT EXISTS (
-            SELECT FROM (SELECT facts_hash FROM policy_verdicts WHERE change_id = $1
+            SELECT FROM (SELECT facts_hash, head_sha FROM policy_verdicts WHERE change_id = $1
                           ORDER BY evaluated_at DESC, id LIMIT 1) last
-             WHERE last.facts_hash = $13)
+             WHERE last.facts_hash = $13 AND last.head_sha = $2)
         RETURNING 1
         """,
         change_id,

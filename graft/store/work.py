@@ -190,6 +190,13 @@ async def newest_heads(connection: Connection, addresses: Sequence[str]) -> dict
     return {row["address"]: row["head_sha"] for row in rows}
 
 
+async def begin(connection: Connection) -> int:
+    """A number for a run, drawn from the same sequence as the asks: a later run has a higher one, whoever
+    holds the address. What a run publishes is as new as its number."""
+    number: int = await connection.fetchval("SELECT nextval('work_seq')")
+    return number
+
+
 async def load(connection: Connection, address: str) -> list[Work]:
     """All that is due at an address now."""
     rows = await connection.fetch(

@@ -168,15 +168,15 @@ async def test_a_rebase_with_the_same_diff_carries_the_card_over(make_world: Mak
 
 async def test_a_temporary_failure_says_when_and_is_tried_again(make_world: MakeWorld) -> None:
     model = FakeModel().fails("writer", Outcome.OVERLOADED)
+    model.says("writer", writer_answer("Returns two.", ["main returns two."], "logic"))
+    model.says("verifier", verifier_answer(1))
     async with make_world(model=model) as graft:
-        graft.commit("feature", CHANGE)
+        graft.commit("feature", {"docs/notes.md": "Notes about a sensitive thing.\n", "src/auth.py": "x = 1\n"})
         pull = await graft.open()
         async with asyncio.timeout(20):
             while await graft.pool.fetchval("SELECT count(*) FROM work WHERE attempts = 1") == 0:
                 await asyncio.sleep(0.02)
         assert "Graft tries again at" in graft.comment(pull)
-        model.says("writer", writer_answer("Returns two.", ["main returns two."], "logic"))
-        model.says("verifier", verifier_answer(1))
         await graft.pool.execute("UPDATE work SET due_at = now()")
         await graft.settled()
         assert "tries again" not in graft.comment(pull)
@@ -189,7 +189,12 @@ async def test_a_used_up_budget_is_said_and_no_call_is_made(make_world: MakeWorl
         graft.commit("feature", CHANGE)
         pull = await graft.open()
         async with asyncio.timeout(20):
-            while await graft.pool.fetchval("SELECT count(*) FROM work WHERE due_at > now() + '1 m'") == 0:
+            while (
+                await graft.pool.fetchval(
+                    "SELECT count(*) FROM work WHERE due_at > now() + '1 m' AND need = 'intent'"
+                )
+                == 0
+            ):
                 await asyncio.sleep(0.02)
         assert model.requests == []
         assert "budget" in graft.comment(pull)

@@ -32,7 +32,9 @@ class World:
     def pool(self) -> Pool:
         return self.daemon.services.pool
 
-    def commit(self, branch: str, files: Mapping[str, str | None], *, message: str = "Change something") -> str:
+    def commit(
+        self, branch: str, files: Mapping[str, str | None], *, message: str = "Change something"
+    ) -> str:
         """A commit on a branch that starts at `main`, known to git and not yet to GitHub."""
         start = None if self.builder.tip(branch) else self.builder.tip("main")
         return self.builder.commit(branch, files, message=message, parent=start)
