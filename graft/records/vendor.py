@@ -8,6 +8,7 @@ touched.
 from __future__ import annotations
 
 import ast
+import functools
 import importlib.abc
 import importlib.util
 from collections.abc import Sequence
@@ -65,6 +66,7 @@ if __name__ == "__main__":
 """
 
 
+@functools.cache
 def source(name: str) -> str:
     """The source of a module of this package, installed or itself vendored."""
     full = f"{__package__}.{name}"
@@ -76,13 +78,14 @@ def source(name: str) -> str:
     return text
 
 
-def needs(name: str) -> list[str]:
+@functools.cache
+def needs(name: str) -> tuple[str, ...]:
     """The modules of this package that one module imports, directly."""
     found = []
     for node in ast.walk(ast.parse(source(name))):
         if isinstance(node, ast.ImportFrom) and node.level == 1:
             found += [node.module] if node.module else [alias.name for alias in node.names]
-    return found
+    return tuple(found)
 
 
 def closure(names: Sequence[str]) -> list[str]:

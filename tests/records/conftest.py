@@ -88,7 +88,7 @@ import ../LAWS.bend as M
 def M.{law}():
   {{True{{}} : Bool}}
 """
-ANSWERS = {"coverage": {"R1": "a", "R2": "b"}, "fidelity": {"a": 0.95, "b": 1.0}}
+ANSWERS: dict[str, Any] = {"coverage": {"R1": "a", "R2": "b"}, "fidelity": {"a": 0.95, "b": 1.0}}
 
 
 class Repo:

@@ -4,19 +4,22 @@ It accepts `{==}` as the proof of any law and refuses every other body. It is no
 found, the same tests run against that one as well.
 """
 
+from __future__ import annotations
+
 import os
 import re
 import sys
+from typing import NoReturn
 
 NAME = r"[A-Za-z_][A-Za-z0-9_.]*"
 
 
-def fail(*lines):
+def fail(*lines: str) -> NoReturn:
     sys.stderr.write("\n".join(["SOME PROOFS FAIL", *lines]) + "\n")
     sys.exit(1)
 
 
-def declared(path):
+def declared(path: str) -> tuple[str, list[str], list[tuple[str, str]]]:
     with open(path, encoding="utf-8", newline="") as handle:
         text = handle.read()
     return (
@@ -26,11 +29,11 @@ def declared(path):
     )
 
 
-def definitions(text):
+def definitions(text: str) -> list[tuple[str, str]]:
     return re.findall(rf"(?m)^def ({NAME})\([^)]*\):\r?\n[ \t]+(.*)$", text)
 
 
-def open_laws(path, seen):
+def open_laws(path: str, seen: set[str]) -> set[tuple[str, str]]:
     """Laws declared by a file and everything it imports, as (file, law), minus those closed where they stand."""
     path = os.path.normpath(path)
     if path in seen:
@@ -48,7 +51,7 @@ def open_laws(path, seen):
     return found
 
 
-def check(path):
+def check(path: str) -> None:
     text, _, imports = declared(path)
     if "syntax error" in re.sub(r"#.*", "", text):
         fail("expected: a term", "Location:")
@@ -79,7 +82,7 @@ def check(path):
     print("Use --verdict for mathematical validity.")
 
 
-def main():
+def main() -> None:
     if sys.argv[1:] == ["version"]:
         print("bend " + os.environ.get("STANDIN_VERSION", "2.0.36"))
     elif sys.argv[2:] == ["--check-only"]:

@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 
 from graft.records import bend, crosscheck, gate
+from graft.records.model import Negative
 from graft.records.process import Outcome
 from graft.records.report import Report
+from graft.records.repository import load
 
 Env = dict[str, str]
 ROOT = Path(__file__).parents[2]
@@ -143,21 +145,28 @@ def test_a_helper_with_laws_is_checked_even_when_nobody_imports_it(repo: Any, be
     assert run(repo, bend_env).exit == 0
 
 
+def control(
+    expected: str, *, imports: str = "../LAWS.bend as M", law: str = "M.a", body: str = "{True{} : Bool}"
+) -> str:
+    lines = "".join([f"# expect-failure: {item}\n" for item in expected.split("|") if item])
+    return f"{lines}import {imports}\n\ndef {law}():\n  {body}\n"
+
+
 @pytest.mark.parametrize(
     ("text", "code", "status"),
     [
-        ("import ../LAWS.bend as M\n\ndef M.a():\n  {True{} : Bool}\n", "negative-malformed", 2),
-        ("# expect-failure: M.a\n# expect-failure: M.b\nimport ../LAWS.bend as M\n", "negative-malformed", 2),
-        ("# expect-failure: M.a or so\n", "negative-malformed", 2),
-        ("# expect-failure: M.a\nimport ../LAWS.bend as N\n\ndef N.a():\n  {True{} : Bool}\n", "negative-unbound", 1),
-        ("# expect-failure: M.a\nimport ../PROOF.bend as M\n\ndef M.a():\n  {True{} : Bool}\n", "negative-unbound", 1),
-        ("# expect-failure: M.a\nimport ../LAWS.bend as M\n\ndef M.b():\n  {True{} : Bool}\n", "negative-unbound", 1),
-        ("# expect-failure: M.z\nimport ../LAWS.bend as M\n\ndef M.z():\n  {True{} : Bool}\n", "negative-unbound", 1),
-        ("# expect-failure: M.a\nimport ../LAWS.bend as M\n\ndef M.a():\n  {==}\n", "negative-invalid", 1),
-        ("# expect-failure: M.a\nimport ../LAWS.bend as M\n\ndef M.a():\n  syntax error\n", "negative-invalid", 1),
-        ("# expect-failure: M.a\nimport ./Missing.bend as X\nimport ../LAWS.bend as M\n\ndef M.a():\n  {True{} : Bool}\n", "negative-invalid", 1),
+        (control(""), "negative-malformed", 2),
+        (control("M.a|M.b"), "negative-malformed", 2),
+        (control("M.a or so"), "negative-malformed", 2),
+        (control("M.a", imports="../LAWS.bend as N", law="N.a"), "negative-unbound", 1),
+        (control("M.a", imports="../PROOF.bend as M"), "negative-unbound", 1),
+        (control("M.a", law="M.b"), "negative-unbound", 1),
+        (control("M.z", law="M.z"), "negative-unbound", 1),
+        (control("M.a", body="{==}"), "negative-invalid", 1),
+        (control("M.a", body="syntax error"), "negative-invalid", 1),
+        (control("M.a", imports="./Missing.bend as X\nimport ../LAWS.bend as M"), "negative-invalid", 1),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_negative(repo: Any, standin: Env, text: str, code: str, status: int) -> None:
     repo.write(".intent/model/neg/a.bend", text)
     report = run(repo, standin)
@@ -270,7 +279,7 @@ def test_open_laws_and_locations() -> None:
 )
 def test_a_negative_fails_at_exactly_its_location(given: bend.Reading, valid: bool) -> None:
     report = Report("gate")
-    gate.judge_negative(given, gate.Negative("neg/a.bend", "M.a", "a"), report)
+    gate.judge_negative(given, Negative("neg/a.bend", "M.a", "a"), report)
     assert (report.problems == []) == valid
 
 
@@ -278,9 +287,7 @@ def test_a_time_limit_or_cap_exits_2() -> None:
     for failure in ("timeout", "output-cap", "not-started"):
         report = Report("gate")
         gate.judge_positive(bend.Reading(Outcome(-1, failure=failure)), "PROOF.bend", report)
-        gate.judge_negative(
-            bend.Reading(Outcome(-1, failure=failure)), gate.Negative("n", "M.a", "a"), report
-        )
+        gate.judge_negative(bend.Reading(Outcome(-1, failure=failure)), Negative("n", "M.a", "a"), report)
         assert codes(report) == [failure, failure]
         assert report.exit == 2
 
@@ -302,8 +309,6 @@ def fake_bend(tmp_path: Path, body: str) -> Env:
 
 
 def cross(repo: Any, env: Env) -> Report:
-    from graft.records.repository import load
-
     report = Report("gate")
     laws = load(repo.tree).laws
     assert laws
@@ -334,7 +339,8 @@ def test_a_law_that_bend_counts_and_the_scanner_does_not_is_found(repo: Any, tmp
 
 def test_a_law_that_bend_does_not_know_is_found(repo: Any, tmp_path: Path) -> None:
     body = (
-        "if 'M.b' in text:\n    print('SOME PROOFS FAIL\\n- expected: a fresh name, or M, an alias\\nLocation:', file=sys.stderr)\n"
+        "unknown = 'SOME PROOFS FAIL\\n- expected: a fresh name, or M, an alias\\nLocation:'\n"
+        "if 'M.b' in text:\n    print(unknown, file=sys.stderr)\n"
         "else:\n    print('2 TODO(s) found.')\nsys.exit(1)"
     )
     report = cross(repo, fake_bend(tmp_path, body))
@@ -351,9 +357,8 @@ def test_output_that_is_not_known_is_refused(repo: Any, tmp_path: Path) -> None:
 
 
 def test_a_probe_takes_the_parameters_of_its_law(repo: Any, bend_env: Env) -> None:
-    assert crosscheck.binders("law x:\n  for a: Nat\n  for +b: T where P(b)\n  for -c: D\n  y = f(a)\n  {1n == 1n : Nat}\n") == [
-        "a", "+b", "-c",
-    ]  # fmt: skip
+    law = "law x:\n  for a: Nat\n  for +b: T where P(b)\n  for -c: D\n  y = f(a)\n  {1n == 1n : Nat}\n"
+    assert crosscheck.binders(law) == ["a", "+b", "-c"]
     repo.edit(".intent/model/LAWS.bend", "  {2n == 2n : Nat}", "  for x: Nat\n  {2n == 2n : Nat}")
     assert cross(repo, bend_env).problems == []
 
@@ -378,11 +383,16 @@ def test_probes_are_removed_on_an_interrupt(repo: Any, tmp_path: Path, signum: i
         "print('ALL PROOFS CHECK')"
     )
     env = {**os.environ, **fake_bend(tmp_path, body), "PYTHONPATH": str(ROOT)}
+    program = (
+        "import sys; from graft.records import entry, gate; sys.exit(entry.run(gate.main, sys.argv[1:]))"
+    )
     process = subprocess.Popen(
-        [sys.executable, "-c", "import sys; from graft.records import entry, gate; sys.exit(entry.run(gate.main, sys.argv[1:]))",
-         str(repo.root)],
-        env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        [sys.executable, "-c", program, str(repo.root)],
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     deadline = time.monotonic() + 20
     while not waiting.exists() and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.02)

@@ -108,6 +108,11 @@ def test_the_judge_never_decides_the_verdict(repo: Any) -> None:
     assert produce(repo, Judge(low))["verdict"] == "reject"
 
 
+def every(answer: dict[str, Any] | None) -> Any:
+    """A judge that gives this one answer to everything."""
+    return lambda response, request: {**response, "answers": {name: answer for name in response["answers"]}}  # noqa: C420
+
+
 @pytest.mark.parametrize(
     "bend",
     [
@@ -116,13 +121,13 @@ def test_the_judge_never_decides_the_verdict(repo: Any) -> None:
         lambda response, request: {},
         lambda response, request: {**response, "answers": []},
         lambda response, request: {**response, "answers": {}},
-        lambda response, request: {**response, "answers": dict.fromkeys(response["answers"])},
-        lambda response, request: {**response, "answers": dict.fromkeys(response["answers"], {"type": "noul", "noul": True})},
-        lambda response, request: {**response, "answers": dict.fromkeys(response["answers"], {"type": "noul", "noul": "1"})},
-        lambda response, request: {**response, "answers": dict.fromkeys(response["answers"], {"type": "noul", "noul": float("nan")})},
-        lambda response, request: {**response, "answers": dict.fromkeys(response["answers"], {"type": "score", "score": 1})},
+        every(None),
+        every({"type": "noul", "noul": True}),
+        every({"type": "noul", "noul": "1"}),
+        every({"type": "noul", "noul": float("nan")}),
+        every({"type": "score", "score": 1}),
     ],
-)  # fmt: skip
+)
 def test_wrong_answers_end_the_run(repo: Any, bend: Any) -> None:
     with pytest.raises(JudgeError) as caught:
         produce(repo, Judge(bend))

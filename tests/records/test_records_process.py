@@ -121,9 +121,14 @@ def test_a_missing_directory_cannot_be_started_in(tmp_path: Path) -> None:
 
 def test_terminating_turns_sigterm_into_an_interrupt_and_restores_the_handler() -> None:
     before = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(KeyboardInterrupt), process.terminating():
-        os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(5)
+
+    def wait() -> None:
+        with process.terminating():
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(5)
+
+    with pytest.raises(KeyboardInterrupt):
+        wait()
     assert signal.getsignal(signal.SIGTERM) is before
 
 
