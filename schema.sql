@@ -356,6 +356,15 @@ CREATE TABLE webhook_deliveries (
 );
 CREATE INDEX webhook_deliveries_installation ON webhook_deliveries (installation_id);
 
+-- Deliveries that GitHub was asked to send again because no row above knows them; forgotten when GitHub forgets
+-- them. `settled`: looked at, and nobody has to act on it. No foreign key, for the same reason.
+CREATE TABLE recoveries (
+    delivery_id  text PRIMARY KEY,
+    tries        int         NOT NULL,
+    settled      boolean     NOT NULL DEFAULT false,
+    last_at      timestamptz NOT NULL DEFAULT now()
+);
+
 CREATE SEQUENCE work_seq;
 
 -- What is to be done, one row per (address, need), however often it is asked for. No foreign key: work may ask
