@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any, Final
 
 import msgspec
@@ -59,7 +60,8 @@ class Published(Struct, frozen=True):
 
 
 class Backlog(Struct, frozen=True, kw_only=True):
-    """What lies in the stream: `waiting` not yet delivered, `unacknowledged` delivered to a replica."""
+    """What lies in the stream: `waiting` not yet delivered, `unacknowledged` delivered to a replica.
+    `oldest_seconds` is the age of the first message, by the broker's clock."""
 
     messages: int
     bytes: int
@@ -67,6 +69,25 @@ class Backlog(Struct, frozen=True, kw_only=True):
     waiting: int
     unacknowledged: int
     redelivered: int
+    oldest_seconds: float | None = None
+
+
+class _StreamState(Struct):
+    messages: int
+    bytes: int
+    first_ts: datetime
+
+
+class _StreamConfig(Struct):
+    max_bytes: int = 0
+
+
+class _StreamInfo(Struct):
+    """The part of JetStream's answer that is read here; nats-py leaves `first_ts` out."""
+
+    ts: datetime
+    state: _StreamState
+    config: _StreamConfig
 
 
 class Pulled:
@@ -112,10 +133,13 @@ class Bus:
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
+        # Where answers to this connection arrive; replicas of one role share it.
+        self.inbox_prefix = ""
         self.client = Client()
         self._js = self.client.jetstream(timeout=_PUBLISH_TIMEOUT)
         self._up = asyncio.Event()
         self._refused = False
+        self._on_return: list[Callable[[], object]] = []
         self._settings: StreamSettings | None = None
         self._ensuring = asyncio.Lock()
         # What arrived on the pull inbox; `None` says that the connection was lost in between.
@@ -141,12 +165,13 @@ class Bus:
         seconds.
         """
         bus = cls(prefix)
+        bus.inbox_prefix = f"_INBOX_{prefix}_{role}"
         try:
             async with asyncio.timeout(within):
                 await bus.client.connect(
                     servers=url.split(","),
                     name=f"{prefix}-{role}-{os.getpid()}",
-                    inbox_prefix=f"_INBOX_{prefix}_{role}",
+                    inbox_prefix=bus.inbox_prefix,
                     user_credentials=creds,
                     error_cb=bus._on_error,
                     disconnected_cb=bus._on_disconnect,
@@ -191,6 +216,12 @@ class Bus:
         log.info("broker back")
         self._up.set()
         self._arrived.put_nowait(None)
+        for handler in self._on_return:
+            handler()
+
+    def on_return(self, handler: Callable[[], object]) -> None:
+        """Call `handler` whenever the broker is back after having been away."""
+        self._on_return.append(handler)
 
     async def close(self) -> None:
         """Hand back what was pulled and not read, send what is waiting, and disconnect."""
@@ -257,14 +288,17 @@ class Bus:
             raise BusUnavailable("not connected to NATS")
         name = streams.stream_name(self.prefix)
         try:
-            stream = await self._js.stream_info(name)
+            answer = await self.client.request(f"$JS.API.STREAM.INFO.{name}", timeout=_PUBLISH_TIMEOUT)
+            stream = msgspec.json.decode(answer.data, type=_StreamInfo)
             consumer = await self._js.consumer_info(name, streams.CONSUMER)
-        except _NATS_ERRORS as error:
+        except (*_NATS_ERRORS, msgspec.ValidationError) as error:
             raise BusUnavailable(f"JetStream did not answer ({type(error).__name__})") from None
+        state = stream.state
         return Backlog(
-            messages=stream.state.messages,
-            bytes=stream.state.bytes,
-            max_bytes=stream.config.max_bytes or 0,
+            messages=state.messages,
+            bytes=state.bytes,
+            max_bytes=stream.config.max_bytes,
+            oldest_seconds=(stream.ts - state.first_ts).total_seconds() if state.messages else None,
             waiting=consumer.num_pending or 0,
             unacknowledged=consumer.num_ack_pending or 0,
             redelivered=consumer.num_redelivered or 0,
@@ -368,8 +402,12 @@ class Bus:
         return await self.client.subscribe(f"{self.prefix}.wake.*", cb=receive)
 
     async def signal(self, name: str, payload: Mapping[str, Any]) -> None:
-        """Tell whoever listens that something was done; ids, SHAs and codes only; best effort."""
-        await self._send(f"{self.prefix}.signal.{name}", msgspec.json.encode(payload))
+        """Tell whoever listens that something was done; ids, SHAs and codes only; best effort.
+
+        A subject holds no spaces: `verdict changed` goes out as `signal.verdict_changed`.
+        """
+        subject = f"{self.prefix}.signal.{name.replace(' ', '_')}"
+        await self._send(subject, msgspec.json.encode(payload))
 
     async def subscribe_signals(self, handler: Callable[[str, dict[str, Any]], object]) -> Subscription:
         """Call `handler` with name and payload of every signal from now on."""
@@ -379,7 +417,8 @@ class Bus:
                 payload = msgspec.json.decode(message.data, type=dict[str, Any])
             except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
                 return
-            handler(message.subject.removeprefix(f"{self.prefix}.signal."), payload)
+            name = message.subject.removeprefix(f"{self.prefix}.signal.")
+            handler(name.replace("_", " "), payload)
 
         return await self.client.subscribe(f"{self.prefix}.signal.>", cb=receive)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Self
 
 import aiohttp
@@ -84,6 +84,11 @@ class GitHub:
             )
             self._installations[installation_id] = found
         return found
+
+    @property
+    def installations(self) -> Mapping[int, Installation]:
+        """The clients in use, by installation."""
+        return self._installations
 
     async def forget(self, installation_id: int) -> None:
         """Drop what is known of a deleted installation."""

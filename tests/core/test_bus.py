@@ -258,6 +258,12 @@ async def test_the_backlog_counts_what_waits_and_what_is_out(bus: Bus) -> None:
     backlog = await bus.backlog()
     assert (backlog.messages, backlog.waiting, backlog.unacknowledged) == (3, 2, 1)
     assert 0 < backlog.bytes < backlog.max_bytes == SETTINGS.max_bytes
+    assert backlog.oldest_seconds is not None
+    assert 0 <= backlog.oldest_seconds < 60
+
+
+async def test_an_empty_stream_has_no_oldest_message(bus: Bus) -> None:
+    assert (await bus.backlog()).oldest_seconds is None
 
 
 # --------------------------------------------------------------------------------------------- wakes, signals
@@ -279,9 +285,10 @@ async def test_signals_carry_name_and_payload(connect: Callable[[], Awaitable[Bu
     await other.subscribe_signals(lambda name, payload: heard.append((name, payload)))
     await other.client.flush()
     await one.client.publish(f"{one.prefix}.signal.odd", b"not JSON")
-    await one.signal("card.published", {"repository_id": 70, "number": 12})
-    await until(lambda: bool(heard))
-    assert heard == [("card.published", {"repository_id": 70, "number": 12})]
+    await one.signal("published", {"repository_id": 70, "number": 12})
+    await one.signal("verdict changed", {"number": 12})
+    await until(lambda: len(heard) == 2)
+    assert heard == [("published", {"repository_id": 70, "number": 12}), ("verdict changed", {"number": 12})]
 
 
 # ------------------------------------------------------------------------------------------ stream, connection
