@@ -18,6 +18,7 @@ MAX_DEPTH = 32
 """Deepest nesting `loads` accepts; a receipt or manifest needs six levels."""
 
 _ESCAPED = re.compile('["\\\\\x00-\x1f\ud800-\udfff]')
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 _STRUCTURE = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 
@@ -58,13 +59,15 @@ def _escape(match: re.Match[str]) -> str:
 
 def _paired(text: str) -> str:
     """Surrogates that stand side by side are one character, as they are in a JavaScript string."""
-    if not any("\ud800" <= char <= "\udfff" for char in text):
+    if not _SURROGATE.search(text):
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
 def string(text: str) -> str:
     """A JSON string; a lone surrogate is written as `\\udXXX`, everything from DEL on is left raw."""
+    if not _ESCAPED.search(text):
+        return '"' + text + '"'
     return '"' + _ESCAPED.sub(_escape, _paired(text)) + '"'
 
 
@@ -93,7 +96,7 @@ def dumps(value: object) -> str:
     if isinstance(value, Mapping):
         if not all(isinstance(key, str) for key in value):
             raise JsonError("a key is not a string")
-        keys = sorted(value, key=_units)
+        keys = sorted(value, key=None if "".join(value).isascii() else _units)
         return "{" + ",".join([string(key) + ":" + dumps(value[key]) for key in keys]) + "}"
     raise JsonError(f"{type(value).__name__} has no JSON form")
 
