@@ -315,9 +315,21 @@ CREATE TABLE incidents (
     source             text        NOT NULL CHECK (source IN ('label', 'manual')),
     occurred_at        timestamptz NOT NULL DEFAULT now(),
     removed_at         timestamptz,
+    -- What a person removed stays removed; what lost its label comes back with the label.
+    removed_by         text        CHECK (removed_by IN ('label', 'manual')),
     recorded_at        timestamptz NOT NULL DEFAULT now()
 );
 CREATE UNIQUE INDEX incidents_issue ON incidents (repository_id, issue_number) WHERE issue_number IS NOT NULL;
+CREATE UNIQUE INDEX incidents_manual ON incidents (repository_id, culprit_pr_number, coalesce(fix_pr_number, 0))
+    WHERE issue_number IS NULL;
+
+-- Requests to GitHub made while working on a repository's pull requests, by day (UTC).
+CREATE TABLE api_calls (
+    repository_id  bigint NOT NULL REFERENCES repositories (id) ON DELETE CASCADE,
+    day            date   NOT NULL,
+    calls          bigint NOT NULL,
+    PRIMARY KEY (repository_id, day)
+);
 
 CREATE TABLE metrics_daily (
     repository_id   bigint      NOT NULL REFERENCES repositories (id) ON DELETE CASCADE,

@@ -170,8 +170,8 @@ def _median_ranks(n: int) -> tuple[int, int]:
     # P(fewer than k of n lie below the median) is the binomial distribution with one half.
     term, below, k = 0.5**n if n < 1000 else 0.0, 0.0, 0
     if n >= 1000:
-        k = max(0, math.floor(n / 2 - Z95 * math.sqrt(n) / 2))
-        return k, n - 1 - k
+        low = math.floor(n / 2 - Z95 * math.sqrt(n) / 2) - 1
+        return low, n - 1 - low
     while below + term <= 0.025:
         below += term
         term *= (n - k) / (k + 1)
