@@ -13,7 +13,7 @@
 Errors are `graft.errors` by what the caller may do; the classes here add which call it was, never its content.
 """
 
-from . import checks, comment, installations, issues, pulls, repositories, snapshot
+from . import checks, comment, history, installations, issues, pulls, repositories, snapshot
 from .client import GITHUB_API_URL, App, GitHub, Installation
 from .comment_body import compose
 from .contents import CommitFiles
@@ -63,6 +63,7 @@ __all__ = [
     "checks",
     "comment",
     "compose",
+    "history",
     "installations",
     "issues",
     "pulls",

@@ -19,7 +19,9 @@ class _Empty(msgspec.Struct, frozen=True):
     pass
 
 
-class _Document(msgspec.Struct, frozen=True, kw_only=True):
+class IssueDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """An issue or pull request as the API answers; it becomes an `Issue`."""
+
     id: int
     number: int
     state: str
@@ -31,6 +33,20 @@ class _Document(msgspec.Struct, frozen=True, kw_only=True):
     closed_at: datetime.datetime | None = None
     repository_url: str = ""
     pull_request: _Empty | None = None
+
+    def issue(self) -> Issue:
+        return Issue(
+            id=self.id,
+            number=self.number,
+            state=self.state,
+            title=self.title,
+            body=self.body or "",
+            author=self.user,
+            labels=tuple(label if isinstance(label, str) else label.name for label in self.labels),
+            created_at=self.created_at,
+            closed_at=self.closed_at,
+            is_pull=self.pull_request is not None,
+        )
 
 
 class Issue(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,20 +76,9 @@ class Reaction(msgspec.Struct, frozen=True, kw_only=True):
 async def read_issue(installation: Installation, full_name: str, number: int) -> Issue:
     """An issue or pull request by its number. Raises `NotFound`, and `GitHubRefused` (`gone`) for a deleted one."""
     document = await installation.get(
-        "repos/{owner}/{repo}/issues/{number}", _Document, number=number, **repository(full_name)
+        "repos/{owner}/{repo}/issues/{number}", IssueDocument, number=number, **repository(full_name)
     )
-    return Issue(
-        id=document.id,
-        number=document.number,
-        state=document.state,
-        title=document.title,
-        body=document.body or "",
-        author=document.user,
-        labels=tuple(label if isinstance(label, str) else label.name for label in document.labels),
-        created_at=document.created_at,
-        closed_at=document.closed_at,
-        is_pull=document.pull_request is not None,
-    )
+    return document.issue()
 
 
 async def list_comment_reactions(

@@ -53,6 +53,7 @@ class Pull(msgspec.Struct, frozen=True, kw_only=True):
     closed_at: datetime.datetime | None
     merged_at: datetime.datetime | None
     merge_commit_sha: str | None
+    merged_by: Account | None = None
 
     @property
     def is_open(self) -> bool:
@@ -139,6 +140,7 @@ class _Document(_Row, frozen=True, kw_only=True):
     closed_at: datetime.datetime | None = None
     merged_at: datetime.datetime | None = None
     merge_commit_sha: str | None = None
+    merged_by: Account | None = None
 
 
 async def read_pull(installation: Installation, full_name: str, number: int) -> Pull:
@@ -171,6 +173,7 @@ async def read_pull(installation: Installation, full_name: str, number: int) -> 
         closed_at=document.closed_at,
         merged_at=document.merged_at,
         merge_commit_sha=document.merge_commit_sha,
+        merged_by=document.merged_by,
     )
 
 

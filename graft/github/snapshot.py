@@ -19,7 +19,7 @@ import msgspec
 from graft.changes import ChangedFile, Commit, Person, Snapshot
 from graft.diffs import parse_diff
 
-from .api import DIFF, repository
+from .api import DIFF, Listing, repository
 from .client import Installation
 from .errors import GitHubUnavailable, ResponseTooLarge, StaleRead, Unprocessable
 from .people import Account
@@ -27,6 +27,7 @@ from .pulls import Counts
 
 COMPARE_FILES = 300
 LIST_FILES = 3_000
+LIST_COMMITS = 250
 DIFF_BYTES = 8 * 2**20
 _SECONDS = 25.0  # GitHub computes a large comparison for a while; never inside the publish lease
 
@@ -126,6 +127,32 @@ async def read_snapshot(
         incomplete=tuple(dict.fromkeys((*reasons, *odd))),
         commits_truncated=truncated,
     )
+
+
+async def list_files(installation: Installation, full_name: str, number: int) -> Listing[ChangedFile]:
+    """The files of a pull request as its own list shows them now, without modes: enough for one that is closed,
+    whose comparison with the base branch of today would be empty."""
+    rows = await installation.get_all(
+        _FILES, FileRow, limit=LIST_FILES, cached=False, number=number, **repository(full_name)
+    )
+    files: Listing[ChangedFile] = Listing(_file(row, ()) for row in rows)
+    files.complete = len(rows) < LIST_FILES
+    return files
+
+
+async def list_commits(installation: Installation, full_name: str, number: int) -> Listing[Commit]:
+    """The commits of a pull request, oldest first; GitHub lists 250."""
+    rows = await installation.get_all(
+        "repos/{owner}/{repo}/pulls/{number}/commits",
+        _Commit,
+        limit=LIST_COMMITS,
+        cached=False,
+        number=number,
+        **repository(full_name),
+    )
+    commits: Listing[Commit] = Listing(_commit(row) for row in rows)
+    commits.complete = len(rows) < LIST_COMMITS
+    return commits
 
 
 def combine(

@@ -161,6 +161,7 @@ class Pull:
     reviews: list[Review] = field(default_factory=list)
     requested_reviewers: list[User] = field(default_factory=list)
     previous_head_sha: str | None = None
+    drafted: list[tuple[datetime, bool]] = field(default_factory=list)
 
     @property
     def repository(self) -> Repository:

@@ -146,6 +146,7 @@ class PullActs(Stage):
     async def set_draft(self, pull: Pull, draft: bool, *, sender: str | None = None) -> None:
         """Convert to a draft, or declare ready for review."""
         pull.draft = draft
+        pull.drafted.append((self.world.time(), draft))
         self._touch(pull)
         await self._tell_pull("converted_to_draft" if draft else "ready_for_review", pull, sender)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 
 from graft.simulator.errors import ApiError, invalid, not_found
 from graft.simulator.http import Call, Reply, Route, paginate, text_of
 from graft.simulator.payloads import pulls
-from graft.simulator.payloads.accounts import stamp
+from graft.simulator.payloads.accounts import stamp, user
 from graft.simulator.state import Comment, Issue, Reaction, User, World
 
 MAX_BODY = 65_536
@@ -15,6 +16,35 @@ MAX_BODY = 65_536
 
 async def get_issue(call: Call) -> Reply:
     return Reply(value=pulls.issue(call.issue(), call.server.urls))
+
+
+async def list_issues(call: Call) -> Reply:
+    """Issues and pull requests alike, the newest first; `labels` names those that all must be there."""
+    state = call.query.get("state", "open")
+    wanted = [name.lower() for name in call.query.get("labels", "").split(",") if name]
+    found = [each for each in call.repository.issues.values() if state in (each.state, "all")]
+    for name in wanted:
+        found = [each for each in found if any(label.name.lower() == name for label in each.labels)]
+    found.sort(key=lambda each: each.number, reverse=True)
+    page, headers = paginate(call, found)
+    return Reply(value=[pulls.issue(each, call.server.urls) for each in page], headers=headers)
+
+
+async def list_timeline(call: Call) -> Reply:
+    """Becoming a draft or ready, and being mentioned by other issues and pull requests, oldest first."""
+    issue, urls = call.issue(), call.server.urls
+    events: list[tuple[datetime, dict[str, object]]] = []
+    for at, draft in issue.pull.drafted if issue.pull is not None else ():
+        events.append((at, {"event": "convert_to_draft" if draft else "ready_for_review"}))
+    mention = re.compile(rf"(?<![\w/])#{issue.number}(?!\w)")
+    for other in issue.repository.issues.values():
+        if other is not issue and mention.search(f"{other.title}\n{other.body or ''}"):
+            source = {"type": "issue", "issue": pulls.issue(other, urls)}
+            events.append((other.created_at, {"event": "cross-referenced", "source": source}))
+    events.sort(key=lambda each: each[0])
+    page, headers = paginate(call, events)
+    value = [{**event, "actor": user(issue.user, urls), "created_at": stamp(at)} for at, event in page]
+    return Reply(value=value, headers=headers)
 
 
 async def list_labels(call: Call) -> Reply:
@@ -166,6 +196,8 @@ ROUTES = (
     Route(method="DELETE", template=_COMMENT, handler=delete_comment, needs=_NEEDS),
     Route(method="GET", template=f"{_COMMENT}/reactions", handler=list_reactions, needs=_NEEDS),
     Route(method="POST", template=f"{_COMMENT}/reactions", handler=create_reaction, needs=_NEEDS),
+    Route(method="GET", template="/repos/{owner}/{repo}/issues", handler=list_issues, needs=_NEEDS),
+    Route(method="GET", template=f"{_ISSUE}/timeline", handler=list_timeline, needs=_NEEDS),
     Route(method="GET", template=_ISSUE, handler=get_issue, needs=_NEEDS),
     Route(method="GET", template=f"{_ISSUE}/labels", handler=list_labels, needs=_NEEDS),
     Route(method="GET", template=f"{_ISSUE}/comments", handler=list_comments, needs=_NEEDS),
