@@ -11,24 +11,27 @@ import asyncio
 import os
 import secrets
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from aiohttp import web
 
+from actors.calls import CallLedger
 from actors.change import ChangeActor
 from actors.inbox import Inbox
 from actors.installation import InstallationActor
 from actors.lead import LeadActor
+from actors.metering import MeteredModel, sample
+from actors.operator import Operator
+from actors.presence import Presence
 from actors.publish import REQUEST_SECONDS
 from actors.repository import RepositoryActor
 from actors.services import Services
 from actors.system import ActorSystem
-from graft import __version__, database, llm, triggers
+from graft import __version__, database, ingress, llm, triggers
 from graft.bus import Bus
 from graft.config import Settings
-from graft.github import GitHub
-from graft.ingress import Readiness, create_app
+from graft.github import GitHub, OnCall
 from graft.logs import get_logger
 from graft.metrics import Metrics
 from graft.store import partitions
@@ -70,21 +73,23 @@ async def running(settings: Settings, *, model: llm.LlmClient | None = None) -> 
         await bus.ensure_stream(
             StreamSettings(max_bytes=settings.stream_max_bytes, replicas=settings.stream_replicas)
         )
+        calls = CallLedger(pool)
         github = GitHub(
             app_id=settings.github_app_id,
             private_key=settings.github_app_private_key.value,
             api_url=settings.github_api_url,
             user_agent=f"graft/{__version__}",
             timeout=REQUEST_SECONDS,
-            on_call=metrics.github_call,
+            on_call=_both(metrics.github_call, calls.count),
         )
         stack.push_async_callback(github.close)
+        stack.push_async_callback(_stop_counting, calls, asyncio.create_task(calls.run(), name="calls"))
         services = Services(
             settings=settings,
             pool=pool,
             bus=bus,
             github=github,
-            llm=model or _model(settings),
+            llm=None if (found := model or _model(settings)) is None else MeteredModel(found, metrics),
             metrics=metrics,
             partitions=count,
         )
@@ -101,6 +106,7 @@ async def running(settings: Settings, *, model: llm.LlmClient | None = None) -> 
             version=__version__,
             partition_of=lambda address: triggers.partition_of(address, count),
             concurrency=settings.concurrency,
+            metrics=metrics,
         )
         await lead.first()
         await system.start()
@@ -108,6 +114,16 @@ async def running(settings: Settings, *, model: llm.LlmClient | None = None) -> 
         inbox = Inbox(bus=bus, pool=pool, partitions=count)
         pulling = asyncio.create_task(inbox.run(), name="inbox")
         stack.push_async_callback(_stop_inbox, bus, pulling)
+        sample(metrics, pool=pool, bus=bus, system=system, inbox=inbox, github=github)
+        presence = Presence(bus=bus, system=system, github=github, inbox=inbox)
+        await presence.start()
+        stack.push_async_callback(presence.stop)
+        operator = Operator(services, presence, lead.recoverer)
+        await operator.start()
+        stack.push_async_callback(operator.stop)
+        # What GitHub sent while the broker was away has failed there.
+        recovering: set[asyncio.Task[None]] = set()
+        bus.on_return(lambda: _begin(lead.recover(), recovering))
         url = await _listen(stack, settings, bus, metrics, system)
         log.info("ready", listen=url, version=__version__, partitions=count)
         yield Daemon(services=services, system=system, inbox=inbox, url=url)
@@ -131,22 +147,70 @@ def _model(settings: Settings) -> llm.LlmClient | None:
     )
 
 
+def _both(first: OnCall, second: OnCall) -> OnCall:
+    def told(route: str, method: str, status: int | None, seconds: float, installation: int | None) -> None:
+        first(route, method, status, seconds, installation)
+        second(route, method, status, seconds, installation)
+
+    return told
+
+
+async def _stop_counting(calls: CallLedger, counting: asyncio.Task[None]) -> None:
+    counting.cancel()
+    await asyncio.gather(counting, return_exceptions=True)
+    await calls.flush()
+
+
 async def _stop_inbox(bus: Bus, pulling: asyncio.Task[None]) -> None:
     pulling.cancel()
     await asyncio.gather(pulling, return_exceptions=True)
     await bus.stop_pulling()
 
 
+def _begin(work: Coroutine[None, None, None], tasks: set[asyncio.Task[None]]) -> None:
+    """Start something whose failure is only logged; `tasks` keeps it from being forgotten half-way."""
+
+    async def attempt() -> None:
+        try:
+            await work
+        except Exception as error:  # noqa: BLE001 - the schedule comes round to it anyway
+            log.warning("recovery not asked for", error=type(error).__name__)
+
+    task = asyncio.create_task(attempt())
+    tasks.add(task)
+    task.add_done_callback(tasks.discard)
+
+
 async def _listen(
     stack: AsyncExitStack, settings: Settings, bus: Bus, metrics: Metrics, system: ActorSystem
 ) -> str:
     """Serve webhooks, health and metrics; returns the URL."""
-    readiness = Readiness()
-    app = create_app(settings, bus, readiness, metrics)
-    runner = web.AppRunner(app, access_log=None)
+    readiness = ingress.Readiness()
+    _add_checks(readiness, system)
+    app = ingress.create_app(settings, bus, readiness, metrics)
+    runner = ingress.runner(app)
     await runner.setup()
     stack.push_async_callback(runner.cleanup)
     site = web.TCPSite(runner, settings.listen.host, settings.listen.port)
     await site.start()
     host, port = runner.addresses[0][:2]
     return f"http://{host}:{port}"
+
+
+def _add_checks(readiness: ingress.Readiness, system: ActorSystem) -> None:
+    """Troubles of the actors: shown, and no reason to turn deliveries away."""
+
+    async def database_answers() -> str | None:
+        async with system.pool.acquire() as connection:
+            await database.check_schema(connection)
+        return None
+
+    async def partitions_held() -> str | None:
+        return None if system.held and system.leases_stand else "none_held"
+
+    async def app_accepted() -> str | None:
+        return None if system.refused is None else "app_refused"
+
+    readiness.add("database", database_answers, blocking=False)
+    readiness.add("partitions", partitions_held, blocking=False)
+    readiness.add("github", app_accepted, blocking=False)

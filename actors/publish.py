@@ -104,10 +104,12 @@ async def publish(
     token = uuid4()
     began = time.monotonic()
     async with services.pool.acquire() as connection, connection.transaction():
-        locked = await changes.acquire(connection, change, token, section_seq=run.seq, lease=run.lease)
-    if locked is None:
-        await _refuse(services, run, change)
-        raise AssertionError("unreachable")
+        leased = await changes.acquire(connection, change, token, section_seq=run.seq, lease=run.lease)
+    if leased is None:
+        raise await _refusal(services, run, change)
+    if leased.abandoned:
+        publication = msgspec.structs.replace(publication, thorough=True)
+        wanted = list(publication.checks)
 
     def guard() -> None:
         if time.monotonic() > began + PUBLISH_SECONDS - REQUEST_SECONDS:
@@ -126,7 +128,7 @@ async def publish(
             services.author,
             sections=publication.sections,
             footer=publication.footer,
-            stored_id=locked.graft_comment_id,
+            stored_id=leased.change.graft_comment_id,
             thorough=publication.thorough,
             guard=guard,
         )
@@ -140,7 +142,7 @@ async def publish(
             )
     except Exception as error:  # noqa: BLE001 - committed or repaired below, then raised
         failure = error
-    await _settle(services, run, locked, token, publication, sent, failure, done, also)
+    await _settle(services, run, leased.change, token, publication, sent, failure, done, also)
     return sent.writes
 
 
@@ -207,14 +209,17 @@ async def _write_checks(
         )
 
 
-async def _refuse(services: Services, run: Run, change: Change) -> None:
-    """Say why the lease was not given."""
+async def _refusal(services: Services, run: Run, change: Change) -> Busy | LostPartition:
+    """Why the lease was not given."""
     async with services.pool.acquire() as connection:
-        await partitions.guard_once(connection, run.lease)
+        try:
+            await partitions.guard_once(connection, run.lease)
+        except LostPartition as lost:
+            return lost
         now = await changes.get(connection, change.repository_id, change.pr_number)
     if now is None or now.section_seq > run.seq:
-        raise Overtaken
-    raise Busy("another publisher is at it", reason="publishing", retry_after=1.0)
+        return Overtaken()
+    return Busy("another publisher is at it", reason="publishing", retry_after=1.0)
 
 
 async def _settle(
@@ -230,6 +235,9 @@ async def _settle(
 ) -> None:
     """Commit what was written; where that cannot be done, ask for a repair."""
     comment_id = sent.comment.id if sent.comment is not None else change.graft_comment_id
+    created = sent.comment is not None and sent.comment.id != change.graft_comment_id
+    # The list of comments may lag: there may be an older one of ours that was not shown.
+    uncertain = isinstance(failure, AmbiguousWrite) or (publication.thorough and created)
 
     async def commit(connection: Connection) -> None:
         stands = await changes.commit_publication(
@@ -247,25 +255,27 @@ async def _settle(
             await cards.shown(connection, change.id, card_id, status, sent.comment.updated_at)
         if also is not None and failure is None:
             await also(connection)
+        if uncertain:
+            await services.ask_now(
+                _repair(services, run, change, delay=VERIFY_SECONDS), connection=connection
+            )
 
     try:
         await run.finish(*(done if failure is None else ()), also=commit)
     except (LostPartition, Busy):
         if sent.writes or isinstance(failure, AmbiguousWrite):
-            await _ask_repair(services, run, change, delay=0.0)
+            await services.ask_now(_repair(services, run, change, delay=0.0))
         raise
-    if isinstance(failure, AmbiguousWrite):
-        await _ask_repair(services, run, change, delay=VERIFY_SECONDS)
     if failure is not None:
         raise failure
 
 
-async def _ask_repair(services: Services, run: Run, change: Change, *, delay: float) -> None:
-    ask: work.Ask = services.ask(
+def _repair(services: Services, run: Run, change: Change, *, delay: float) -> work.Ask:
+    """An ask to read comment and checks again and put them right."""
+    return services.ask(
         pull_address(change.repository_id, change.pr_number),
         "repair",
         installation_id=run.installation_id,
         repository_id=change.repository_id,
         delay=delay,
     )
-    await services.ask_now(ask)

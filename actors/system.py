@@ -20,10 +20,12 @@ from typing import Any, Protocol
 
 import msgspec
 
+from actors.calls import working_for
 from graft.database import Pool
-from graft.errors import PermanentError, TransientError
+from graft.errors import GraftError, PermanentError, TransientError
 from graft.github import AppRefused, InstallationUnavailable, RateLimited, WritePaceExceeded
-from graft.logs import get_logger
+from graft.logs import bind, get_logger
+from graft.metrics import Metrics, actor_kind
 from graft.store import partitions, work
 from graft.store.partitions import LEASE_SECONDS, Lease, LostPartition
 from graft.store.work import Due, Work
@@ -45,30 +47,43 @@ class Actor(Protocol):
 class Run:
     """One run of an actor: its rows, the lease it writes under, and what became of each row."""
 
-    def __init__(self, address: str, seq: int, rows: list[Work], lease: Lease, pool: Pool) -> None:
+    def __init__(
+        self,
+        address: str,
+        seq: int,
+        rows: list[Work],
+        lease: Lease,
+        pool: Pool,
+        metrics: Metrics | None = None,
+    ) -> None:
         self.address = address
+        self.kind = kind_of(address)
+        self.metrics = metrics or Metrics()
         # Drawn before anything was read: what this run publishes is as new as that.
         self.seq = seq
         self.lease = lease
         self.pool = pool
         self.rows = {row.need: row for row in rows}
+        self.installation_id = rows[0].installation_id
         self.doing = "starting"
-        self.since = time.monotonic()
+        self.began = self.since = time.monotonic()
         self.head_sha: str | None = None
         self.superseded = asyncio.Event()
 
     def say(self, doing: str) -> None:
         """What the run is doing now, for operators; never anything from a pull request."""
+        self.end_stage()
         self.doing = doing
         self.since = time.monotonic()
+
+    def end_stage(self) -> None:
+        """Count the time of what the run was doing so far."""
+        seconds = time.monotonic() - self.since
+        self.metrics.stage_seconds.labels(self.kind, self.doing.replace(" ", "_")).observe(seconds)
 
     @property
     def needs(self) -> frozenset[str]:
         return frozenset(self.rows)
-
-    @property
-    def installation_id(self) -> int:
-        return next(iter(self.rows.values())).installation_id
 
     async def finish(self, *needs: str, also: Callable[[Any], Awaitable[None]] | None = None) -> None:
         """Mark needs as done; `also` runs in the same transaction, after the lease was proven to stand.
@@ -83,6 +98,10 @@ class Run:
             await work.finish(connection, rows)
         for row in rows:
             del self.rows[row.need]
+            seconds = row.first_asked + time.monotonic() - self.began
+            self.metrics.work_seconds.labels(self.kind, row.need.partition(":")[0]).observe(seconds)
+            if row.need == "intent" and self.head_sha is not None:
+                self.metrics.heads.inc()
 
     async def postpone(self, need: str, seconds: float, failure: Mapping[str, Any] | None = None) -> None:
         """Do a need later; it counts as failed only with a `failure`."""
@@ -126,7 +145,9 @@ class ActorSystem:
         version: str,
         partition_of: Callable[[str], int],
         concurrency: int = 32,
+        metrics: Metrics | None = None,
     ) -> None:
+        self.metrics = metrics or Metrics()
         self.pool = pool
         self.bus = bus
         self.actors = actors
@@ -177,6 +198,12 @@ class ActorSystem:
         finally:
             await self._stop()
 
+    def take_part(self, on: bool) -> None:
+        """Without taking part a replica starts no actor and gives its partitions to the others as they become
+        idle; it may take part again later."""
+        self._draining = not on
+        self._wake.set()
+
     async def _stop(self) -> None:
         for task in (*self._loops, *(entry.task for entry in self.running.values())):
             task.cancel()
@@ -218,7 +245,7 @@ class ActorSystem:
             held = await partitions.renew(connection, self.holder)
             if not self._draining:
                 held |= await partitions.take(connection, self.holder)
-            surplus = 0 if self._draining else await partitions.surplus(connection, self.holder)
+            surplus = len(held) if self._draining else await partitions.surplus(connection, self.holder)
         # A lease counts from before the statement was sent: our clock may be late, never early.
         self._lease_until = began + LEASE_SECONDS
         self._drop([p for p, epoch in self.held.items() if held.get(p) != epoch])
@@ -329,25 +356,39 @@ class ActorSystem:
             rows = await work.load(connection, due.address)
         if not rows:
             return
-        run = Run(due.address, seq, rows, lease, self.pool)
+        run = Run(due.address, seq, rows, lease, self.pool, self.metrics)
         self.running[due.address].run = run
-        actor = self.actors[due.address.partition(".")[0]]
+        actor = self.actors[run.kind]
+        # This task's own context: what is logged and asked of GitHub in it belongs to this run.
+        bind(address=run.address, ask_seq=seq)
+        actor_kind.set(run.kind)
+        working_for.set(run.address)
+        outcome = "failed"
         try:
             await actor.run(run)
             self.refused = None
             if run.rows:
                 raise TransientError("the actor left work unreported", reason="unreported")
+            outcome = "done"
         except LostPartition:
+            outcome = "lost"
             self._lost(lease)
         except AppRefused as error:
+            outcome = "refused"
             # The App's own fault, not this work's: count no attempt, leave every row due, look again soon.
             self.refused = str(error)
             self._refused_until = time.monotonic() + REFUSED_PAUSE_SECONDS
             log.error("app refused", address=due.address)
         except asyncio.CancelledError:
+            outcome = "lost"
             raise
         except Exception as error:  # noqa: BLE001 - supervision: every failure becomes a row's fate
+            if isinstance(error, WAITS):
+                outcome = "waited"
             await self._fail(run, error)
+        finally:
+            run.end_stage()
+            self.metrics.actor_runs.labels(run.kind, outcome).inc()
 
     async def _park(self, run: Run, need: str, row: Work) -> None:
         """The installation was suspended or removed: find out which, and let its rows wait for that."""
@@ -371,14 +412,15 @@ class ActorSystem:
     async def _fail(self, run: Run, error: Exception) -> None:
         """Decide what becomes of the rows that a failed run left."""
         failure = describe(error)
-        log.warning("work failed", address=run.address, **failure)
+        expected = isinstance(error, GraftError)
+        log.warning("work failed", address=run.address, exc_info=None if expected else error, **failure)
         try:
             for need, row in list(run.rows.items()):
                 if isinstance(error, InstallationUnavailable):
                     await self._park(run, need, row)
                 elif isinstance(error, PermanentError):
                     await run.bury(need, failure)
-                elif isinstance(error, RateLimited | WritePaceExceeded | Busy):
+                elif isinstance(error, WAITS):
                     await run.postpone(need, error.retry_after or POLL_SECONDS)
                 else:
                     hinted = error.retry_after if isinstance(error, TransientError) else None
@@ -390,6 +432,15 @@ class ActorSystem:
 class Busy(TransientError):
     """Nothing is wrong with the work, it only has to wait: another publisher is at it, or GitHub shows an older
     head than the one asked for. Waited out, and never counted towards dead work."""
+
+
+# Nothing has failed: the row is only due later.
+WAITS = (RateLimited, WritePaceExceeded, Busy)
+
+
+def kind_of(address: str) -> str:
+    """The kind of actor that lives at an address."""
+    return address.partition(".")[0]
 
 
 def backoff(attempts: int) -> float:

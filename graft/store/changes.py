@@ -130,9 +130,17 @@ async def number_of(connection: Connection, change_id: UUID) -> int:
     return number
 
 
+class Leased(msgspec.Struct, frozen=True, kw_only=True):
+    """A change as it stands under the publish lease. `abandoned`: the publisher before let its lease run out, so it
+    may have died after a write that no row knows of."""
+
+    change: Change
+    abandoned: bool
+
+
 async def acquire(
     connection: Connection, change: Change, token: UUID, *, section_seq: int, lease: Lease
-) -> Change | None:
+) -> Leased | None:
     """Take the publish lease by compare-and-set, and return the row as it stands under it.
 
     `None` where another publisher holds it, a newer state was published, the partition has changed hands, or
@@ -145,14 +153,15 @@ async def acquire(
     row = await connection.fetchrow(
         f"""
         UPDATE changes c SET publish_token = $2, publish_until = now() + $3 * interval '1 second'
-         WHERE c.id = $1 AND (c.publish_until IS NULL OR c.publish_until < now()) AND c.section_seq <= $4
+          FROM (SELECT id AS held_id, publish_token AS held FROM changes WHERE id = $1) before
+         WHERE c.id = held_id AND (c.publish_until IS NULL OR c.publish_until < now()) AND c.section_seq <= $4
            AND NOT EXISTS (SELECT FROM changes o WHERE o.repository_id = c.repository_id
                               AND o.head_sha = $8 AND o.id <> c.id AND o.publish_until >= now())
            AND EXISTS (SELECT FROM partitions p WHERE p.partition = $5 AND p.epoch = $6 AND p.holder = $7)
            AND EXISTS (SELECT FROM repositories r JOIN installations i ON i.id = r.installation_id
                         WHERE r.id = c.repository_id AND r.removed_at IS NULL
                           AND i.suspended_at IS NULL AND i.deleted_at IS NULL)
-        RETURNING {_COLUMNS}
+        RETURNING {_COLUMNS}, held IS NOT NULL AS abandoned
         """,  # noqa: S608
         change.id,
         token,
@@ -163,7 +172,11 @@ async def acquire(
         lease.holder,
         change.head_sha,
     )
-    return None if row is None else Change(**dict(row))
+    if row is None:
+        return None
+    facts = dict(row)
+    abandoned = facts.pop("abandoned")
+    return Leased(change=Change(**facts), abandoned=abandoned)
 
 
 async def commit_publication(

@@ -21,7 +21,8 @@ MAX_ATTEMPTS = 8
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
     """A wish that `need` be done at `address`.
 
-    `asked_at` orders wishes (the event's own time where it has one). `revive` is true where a person or an
+    `asked_at` is when the event happened by GitHub's clock; it orders the heads that events name and nothing
+    else. `revive` is true where a person or an
     event stands behind it; a sweep must not wake work that failed for good. `forced` asks for one run even if
     nothing changed.
     """
@@ -75,10 +76,9 @@ def merged(asks: Iterable[Ask]) -> list[Ask]:
         if other is None:
             rows[key] = ask
             continue
-        old, new = (other, ask) if ask.asked_at >= other.asked_at else (ask, other)
+        old, new = (other, ask) if _names_newer_head(ask, other) else (ask, other)
         rows[key] = msgspec.structs.replace(
             new,
-            head_sha=new.head_sha or old.head_sha,
             installation_id=new.installation_id or old.installation_id,
             repository_id=new.repository_id or old.repository_id,
             forced=new.forced or old.forced,
@@ -86,6 +86,12 @@ def merged(asks: Iterable[Ask]) -> list[Ask]:
             delay=min(new.delay, old.delay),
         )
     return [rows[key] for key in sorted(rows)]
+
+
+def _names_newer_head(ask: Ask, other: Ask) -> bool:
+    if ask.head_sha is None:
+        return False
+    return other.head_sha is None or ask.asked_at >= other.asked_at
 
 
 _ASK = """
@@ -101,14 +107,15 @@ ON CONFLICT (address, need) DO UPDATE SET
     installation_id = CASE WHEN excluded.installation_id <> 0 THEN excluded.installation_id
                            ELSE w.installation_id END,
     repository_id = coalesce(excluded.repository_id, w.repository_id),
-    head_sha = CASE WHEN excluded.asked_at >= w.asked_at THEN coalesce(excluded.head_sha, w.head_sha)
-                    ELSE coalesce(w.head_sha, excluded.head_sha) END,
-    asked_at = greatest(excluded.asked_at, w.asked_at),
+    head_sha = CASE WHEN w.head_sha IS NULL OR (excluded.head_sha IS NOT NULL AND excluded.asked_at >= w.asked_at)
+                    THEN excluded.head_sha ELSE w.head_sha END,
+    asked_at = CASE WHEN w.head_sha IS NULL OR (excluded.head_sha IS NOT NULL AND excluded.asked_at >= w.asked_at)
+                    THEN excluded.asked_at ELSE w.asked_at END,
     last_asked_at = now(),
     first_asked_at = CASE WHEN w.dead_at IS NULL THEN w.first_asked_at ELSE now() END,
     due_at = CASE WHEN w.dead_at IS NULL THEN least(w.due_at, excluded.due_at) ELSE excluded.due_at END,
     forced = w.forced OR excluded.forced,
-    attempts = CASE WHEN w.dead_at IS NULL AND w.head_sha IS NOT DISTINCT FROM excluded.head_sha
+    attempts = CASE WHEN w.dead_at IS NULL AND (excluded.head_sha IS NULL OR excluded.head_sha = w.head_sha)
                     THEN w.attempts ELSE 0 END,
     dead_at = NULL
 """

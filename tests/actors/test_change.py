@@ -171,7 +171,9 @@ async def test_a_temporary_failure_says_when_and_is_tried_again(make_world: Make
     model.says("writer", writer_answer("Returns two.", ["main returns two."], "logic"))
     model.says("verifier", verifier_answer(1))
     async with make_world(model=model) as graft:
-        graft.commit("feature", {"docs/notes.md": "Notes about a sensitive thing.\n", "src/auth.py": "x = 1\n"})
+        graft.commit(
+            "feature", {"docs/notes.md": "Notes about a sensitive thing.\n", "src/auth.py": "x = 1\n"}
+        )
         pull = await graft.open()
         async with asyncio.timeout(20):
             while await graft.pool.fetchval("SELECT count(*) FROM work WHERE attempts = 1") == 0:

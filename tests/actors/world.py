@@ -108,4 +108,6 @@ def environment(simulator: Simulator, database_url: str, nats_url: str, prefix: 
         "GITHUB_APP_PRIVATE_KEY": simulator.private_key,
         "GITHUB_WEBHOOK_SECRET": simulator.app.webhook_secret,
         "GRAFT_SETTLE_SECONDS": "0",
+        # Many tests share a broker, and each stream's size is set aside.
+        "GRAFT_STREAM_MAX_BYTES": "1048576",
     }

@@ -26,7 +26,7 @@ async def lease(pool: Pool) -> Lease:
 
 async def _acquire(
     connection: Connection, change: Change, token: UUID, *, section_seq: int, lease: Lease
-) -> Change | None:
+) -> changes.Leased | None:
     async with connection.transaction():
         return await changes.acquire(connection, change, token, section_seq=section_seq, lease=lease)
 
@@ -50,7 +50,7 @@ async def test_one_publisher_at_a_time(pool: Pool, change: Change, lease: Lease)
         assert await changes.commit_publication(connection, change.id, first, section_seq=5, comment_id=9)
         taken = await _acquire(connection, change, second, section_seq=6, lease=lease)
     assert taken is not None
-    assert taken.graft_comment_id == 9
+    assert (taken.change.graft_comment_id, taken.abandoned) == (9, False)
 
 
 async def test_two_changes_on_one_head_are_published_one_after_the_other(
@@ -81,7 +81,9 @@ async def test_a_publisher_that_overslept_its_lease_is_told_so(
     async with pool.acquire() as connection:
         await _acquire(connection, change, slow, section_seq=5, lease=lease)
         await connection.execute("UPDATE changes SET publish_until = now() - interval '1 second'")
-        assert await _acquire(connection, change, quick, section_seq=6, lease=lease)
+        taken = await _acquire(connection, change, quick, section_seq=6, lease=lease)
+        assert taken is not None
+        assert taken.abandoned
         assert not await changes.commit_publication(connection, change.id, slow, section_seq=5, comment_id=1)
         await changes.release(connection, change.id, slow)  # not its to release
         assert await changes.commit_publication(connection, change.id, quick, section_seq=6, comment_id=2)

@@ -14,12 +14,42 @@ from graft.errors import ConfigError
 
 # The data model's tables, then what the design adds.
 TABLES = {
-    *(
-        "installations repositories tasks changes provenance change_provenance intent_cards intent_feedback"
-    ).split(),
-    *("intent_displays intent_spend policy_verdicts guard_events webhook_deliveries pr_reviewers").split(),
-    *("reviewer_check_denials review_time_runs review_time_prs incidents metrics_daily pilot_purges").split(),
-    *("work pending_votes partitions replicas spend_reservations check_runs schema_version").split(),
+    *[
+        "installations",
+        "repositories",
+        "tasks",
+        "changes",
+        "provenance",
+        "change_provenance",
+        "intent_cards",
+        "intent_feedback",
+    ],
+    *[
+        "intent_displays",
+        "intent_spend",
+        "policy_verdicts",
+        "guard_events",
+        "webhook_deliveries",
+        "pr_reviewers",
+    ],
+    *[
+        "reviewer_check_denials",
+        "review_time_runs",
+        "review_time_prs",
+        "incidents",
+        "metrics_daily",
+        "pilot_purges",
+    ],
+    *[
+        "work",
+        "pending_votes",
+        "partitions",
+        "replicas",
+        "spend_reservations",
+        "check_runs",
+        "recoveries",
+        "schema_version",
+    ],
 }
 
 # Tables that must outlive an installation, or that may name one no row knows.
@@ -29,6 +59,7 @@ UNTIED = {
     "work",
     "pending_votes",
     "partitions",
+    "recoveries",
     "replicas",
     "schema_version",
 }

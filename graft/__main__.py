@@ -1,0 +1,5 @@
+"""`python -m graft` is `graft`."""
+
+from graft.cli.main import main
+
+main()
