@@ -27,6 +27,7 @@ WIDTH = 56
 
 _STATUS = re.compile(r"(?m)^status:[^\r\n]*")
 _APPROVED = re.compile(r"(?m)^approved-(by|on):[^\r\n]*(?:\r\n|\r|\n|\Z)")
+_HEADING = re.compile(r"(?m)^## ")
 _APPROVAL_HEADING = re.compile(r"(?m)^## Approval[ \t]*(?:\r\n|\r|\n|\Z)")
 
 
@@ -34,20 +35,17 @@ def with_approval(text: str, name: str, date: str) -> str:
     """The record's text with its status and the two approval lines; everything else byte for byte as it was."""
     newline = "\r\n" if "\r\n" in text else "\n"
     text = _STATUS.sub("status: approved", text, count=1)
-    text = _APPROVED.sub("", text)
     heading = _APPROVAL_HEADING.search(text)
     if heading is None:
         return text
-    before, after = text[: heading.end()], text[heading.end() :]
-    if not before.endswith(("\n", "\r")):
-        before += newline
-    lines = f"approved-by: {name}{newline}approved-on: {date}{newline}"
-    rest = after.lstrip("\r\n")
-    gap = after[: len(after) - len(rest)] or newline
-    placeholder = rest.strip()
-    if placeholder and is_placeholder(placeholder):
-        rest = ""
-    return before + gap + lines + rest
+    following = _HEADING.search(text, heading.end())
+    end = following.start() if following else len(text)
+    before = text[: heading.end()] + ("" if heading.group().endswith(("\n", "\r")) else newline)
+    prose = _APPROVED.sub("", text[heading.end() : end]).strip("\r\n")
+    lines = f"{newline}approved-by: {name}{newline}approved-on: {date}{newline}"
+    if not is_placeholder(prose):
+        lines += prose + newline
+    return before + lines + (newline if following else "") + text[end:]
 
 
 def side_by_side(record: Record, laws: Laws) -> list[str]:
@@ -199,12 +197,5 @@ def main(argv: Sequence[str]) -> int:
     if len(options.words) > 2:
         made.error("expected [REPO] RECORD-ID")
     root = Path(options.words[0] if len(options.words) == 2 else ".")
-    ask = _ask if persons.on_terminal() and not options.yes_i_am else None
+    ask = persons.ask if persons.on_terminal() and not options.yes_i_am else None
     return arguments.finish(run(root, options.words[-1], os.environ, ask, options.yes_i_am), options)
-
-
-def _ask(prompt: str) -> str:
-    try:
-        return input(prompt)
-    except EOFError:
-        return ""

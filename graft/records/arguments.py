@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from .report import Report
@@ -31,8 +31,8 @@ def parser(command: str, summary: str, *, record: bool = True, repo: bool = True
     return made
 
 
-def root(options: argparse.Namespace) -> Path:
-    return Path(str(options.repo))
+def parse(made: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Namespace:
+    return made.parse_args(list(argv))
 
 
 def finish(report: Report, options: argparse.Namespace) -> int:
@@ -42,5 +42,11 @@ def finish(report: Report, options: argparse.Namespace) -> int:
     return report.exit
 
 
-def parse(made: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Namespace:
-    return made.parse_args(list(argv))
+def run(command: str, options: argparse.Namespace, work: Callable[[Path], Report]) -> int:
+    """Do the work of a command on the repository it was given, which has to be a directory."""
+    root = Path(str(options.repo))
+    if root.is_dir():
+        return finish(work(root.resolve()), options)
+    report = Report(command)
+    report.add("missing", "is no directory", str(root))
+    return finish(report, options)

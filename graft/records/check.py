@@ -94,9 +94,4 @@ def append_impact(
 
 def main(argv: Sequence[str]) -> int:
     options = arguments.parse(arguments.parser("check", SUMMARY), argv)
-    root = arguments.root(options)
-    if not root.is_dir():
-        report = Report("check")
-        report.add("missing", "is no directory", str(root))
-        return arguments.finish(report, options)
-    return arguments.finish(run(DiskTree(root), History(root), options.record), options)
+    return arguments.run("check", options, lambda root: run(DiskTree(root), History(root), options.record))

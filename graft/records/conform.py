@@ -162,10 +162,8 @@ def main(argv: Sequence[str]) -> int:
         "--require-coverage", action="store_true", help="reject when a law is named by no check"
     )
     options = arguments.parse(made, argv)
-    root = arguments.root(options)
-    if not root.is_dir():
-        report = Report("conform")
-        report.add("missing", "is no directory", str(root))
-        return arguments.finish(report, options)
-    report = run(root.resolve(), os.environ, require_coverage=options.require_coverage, only=options.record)
-    return arguments.finish(report, options)
+
+    def work(root: Path) -> Report:
+        return run(root, os.environ, require_coverage=options.require_coverage, only=options.record)
+
+    return arguments.run("conform", options, work)

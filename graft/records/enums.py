@@ -159,8 +159,12 @@ def main(argv: Sequence[str]) -> int:
     options = arguments.parse(made, argv)
     if options.check and not options.output:
         made.error("--check needs --output")
-    report, text = run(arguments.root(options), options.spec, options.output, check=options.check)
-    report.data["bend"] = text
-    if not options.output and not report.exit:
-        report.lines += text.split("\n")
-    return arguments.finish(report, options)
+
+    def work(root: Path) -> Report:
+        report, text = run(root, options.spec, options.output, check=options.check)
+        report.data["bend"] = text
+        if not options.output and not report.exit:
+            report.lines += text.split("\n")
+        return report
+
+    return arguments.run("enums", options, work)

@@ -148,9 +148,4 @@ def run(root: Path, env: Mapping[str, str], only: str = "") -> Report:
 
 def main(argv: Sequence[str]) -> int:
     options = arguments.parse(arguments.parser("gate", SUMMARY), argv)
-    root = arguments.root(options)
-    if not root.is_dir():
-        report = Report("gate")
-        report.add("missing", "is no directory", str(root))
-        return arguments.finish(report, options)
-    return arguments.finish(run(root.resolve(), os.environ, options.record), options)
+    return arguments.run("gate", options, lambda root: run(root, os.environ, options.record))

@@ -55,9 +55,4 @@ def run(tree: Tree) -> Report:
 
 def main(argv: Sequence[str]) -> int:
     options = arguments.parse(arguments.parser("inventory", SUMMARY, record=False), argv)
-    root = arguments.root(options)
-    if not root.is_dir():
-        report = Report("inventory")
-        report.add("missing", "is no directory", str(root))
-        return arguments.finish(report, options)
-    return arguments.finish(run(DiskTree(root)), options)
+    return arguments.run("inventory", options, lambda root: run(DiskTree(root)))

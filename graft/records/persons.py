@@ -53,3 +53,11 @@ def automation(env: Mapping[str, str]) -> str:
 
 def on_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def ask(prompt: str) -> str:
+    """A line typed at the terminal; empty at the end of input."""
+    try:
+        return input(prompt)
+    except EOFError:
+        return ""

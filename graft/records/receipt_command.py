@@ -93,7 +93,7 @@ def _evaluator(model: str, script: str, tree: DiskTree, routes: judges.Routes) -
             raise JudgeError(
                 "judge-unavailable", f"a human judgment is given by a person on a terminal, and {why}"
             )
-        return judges.HumanJudge(ask=input, show=lambda text: print(text, end="", file=sys.stdout))
+        return judges.HumanJudge(ask=persons.ask, show=lambda text: print(text, end="", file=sys.stdout))
     return judges.networked(model, name, routes, os.environ)
 
 

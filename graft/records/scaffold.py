@@ -116,7 +116,7 @@ import Base
 import ../LAWS.bend as M
 
 def M.{law}():
-  {{{wrong}{{}} : Bool}}
+  {{True{{}} : Bool}}
 """
 
 _ROWS = """import Base
@@ -168,8 +168,8 @@ def files(*, own_context: bool) -> dict[str, str]:
         ".intent/model/LAWS.bend": _LAWS,
         ".intent/model/PROOF.bend": _PROOF,
         ".intent/model/Lib.bend": _LIB,
-        ".intent/model/neg/stopped_refused.bend": _NEGATIVE.format(law="stopped_refused", wrong="True"),
-        ".intent/model/neg/active_allowed.bend": _NEGATIVE.format(law="active_allowed", wrong="False"),
+        ".intent/model/neg/stopped_refused.bend": _NEGATIVE.format(law="stopped_refused"),
+        ".intent/model/neg/active_allowed.bend": _NEGATIVE.format(law="active_allowed"),
         ".intent/model/Rows.bend": _ROWS.format(yes="allowed", no="refused"),
         ".intent/model/Broken.bend": _ROWS.format(yes="allowed", no="allowed"),
         ".intent/model/.gitignore": _IGNORE,
@@ -214,9 +214,4 @@ def run(root: Path) -> Report:
 
 def main(argv: Sequence[str]) -> int:
     options = arguments.parse(arguments.parser("init", SUMMARY, record=False), argv)
-    root = arguments.root(options)
-    if not root.is_dir():
-        report = Report("init")
-        report.add("missing", "is no directory", str(root))
-        return arguments.finish(report, options)
-    return arguments.finish(run(root), options)
+    return arguments.run("init", options, run)

@@ -153,9 +153,4 @@ def run(root: Path) -> Report:
 
 def main(argv: Sequence[str]) -> int:
     options = arguments.parse(arguments.parser("vendor", SUMMARY, record=False), argv)
-    root = arguments.root(options)
-    if not root.is_dir():
-        report = Report("vendor")
-        report.add("missing", "is no directory", str(root))
-        return arguments.finish(report, options)
-    return arguments.finish(run(root), options)
+    return arguments.run("vendor", options, run)

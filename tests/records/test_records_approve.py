@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import shutil
 import subprocess
 import sys
 import time
@@ -118,6 +119,15 @@ def test_prose_in_the_approval_section_is_kept(draft: Any) -> None:
     assert draft.read(draft.record_path).endswith(f"approved-on: {TODAY}\nDiscussed on Monday.\n")
 
 
+def test_sections_after_the_approval_and_lines_elsewhere_stay(draft: Any) -> None:
+    draft.edit(draft.record_path, "- first: a", "- first: a\n\n```\napproved-by: nobody\n```")
+    draft.write(draft.record_path, draft.read(draft.record_path) + "\n## History\n\napproved-by: somebody\n")
+    run(draft, typed("Ada", draft.record_id, "laws"))
+    text = draft.read(draft.record_path)
+    assert "```\napproved-by: nobody\n```" in text
+    assert text.endswith(f"approved-by: Ada\napproved-on: {TODAY}\n\n## History\n\napproved-by: somebody\n")
+
+
 def test_a_broken_record_is_not_approved(draft: Any) -> None:
     draft.edit(draft.record_path, "R2: The second", "R3: The second")
     report = run(draft, typed("Ada"))
@@ -168,7 +178,7 @@ def test_a_signed_commit_is_verified(draft: Any, tmp_path: Path) -> None:
     key = tmp_path / "key"
     made = subprocess.run(
         ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], capture_output=True, check=False
-    ) if _has("ssh-keygen") else None  # fmt: skip
+    ) if shutil.which("ssh-keygen") else None  # fmt: skip
     if made is None or made.returncode != 0:
         pytest.skip("ssh-keygen is not installed")
     signers = tmp_path / "signers"
@@ -186,12 +196,6 @@ def test_a_signed_commit_is_verified(draft: Any, tmp_path: Path) -> None:
     lines = approve.signatures(draft.root, [draft.record_path])
     assert "has a good signature by ada@example.org" in lines[0]
     assert lines[1] == "tag v1 has a good signature"
-
-
-def _has(program: str) -> bool:
-    import shutil
-
-    return shutil.which(program) is not None
 
 
 def test_on_a_real_terminal(draft: Any) -> None:
