@@ -16,6 +16,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "review": ("graft.cli.review", "review", "Analyse a range of a local git repository."),
     "policy": ("graft.cli.policy", "policy", "Check, explain and simulate graft.yaml."),
     "records": ("graft.cli.records", "records", "Check intent records, their model and their evidence."),
+    "eval": ("graft.cli.eval", "eval_", "Measure intent cards on cases with a known truth."),
     "hook": ("graft.cli.hook", "hook", "Install the git hook that writes Graft trailers."),
     "serve": ("graft.cli.daemon", "serve", "Run ingress and actors."),
     "migrate": ("graft.cli.daemon", "migrate", "Create or upgrade the database schema."),

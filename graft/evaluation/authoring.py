@@ -37,7 +37,7 @@ def git_diff(repository: Path, base: str, head: str) -> str:
 
 
 def write_draft(directory: Path, repository: Path, range_: str) -> None:
-    """Write the case of `BASE..HEAD` into a new directory. Raises `GitError`, or `PermanentError` where there is one."""
+    """Write the case of `BASE..HEAD` into a new directory. Raises `PermanentError` where there is one, `GitError`."""
     opened = Repository.open(repository)
     found = opened.resolve(range_)
     messages = [commit.message for commit in opened.snapshot(found).commits]

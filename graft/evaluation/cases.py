@@ -25,14 +25,28 @@ from graft.globs import GlobError, compile_glob
 from graft.intent import CardInputs, LinkedIssue, card_without_model
 from graft.risk import Risk
 
-__all__ = ["Attack", "Case", "CaseError", "Item", "Kind", "Place", "Truth", "Wrong", "load", "load_all", "problems"]
+__all__ = [
+    "Attack",
+    "Case",
+    "CaseError",
+    "Item",
+    "Kind",
+    "Place",
+    "Truth",
+    "Wrong",
+    "load",
+    "load_all",
+    "problems",
+]
 
 CASE_FILE = "case.yaml"
 DIFF_FILE = "change.diff"
 _LARGEST = 1 << 20
 
 Line = Annotated[str, Meta(min_length=1, max_length=400)]
-Pattern = Annotated[str, Meta(min_length=2, max_length=200, description="Words as graft.evaluation.matching reads them.")]
+Pattern = Annotated[
+    str, Meta(min_length=2, max_length=200, description="Words as graft.evaluation.matching reads them.")
+]
 
 
 class CaseError(PermanentError):
@@ -124,9 +138,13 @@ class Truth(Strict, frozen=True, kw_only=True):
     def forbids(self, sentence: str) -> bool:
         return any(matches(pattern, sentence) for pattern in self.must_not_claim)
 
+    def says(self, item: Item, sentence: str) -> bool:
+        """Whether a sentence says this item, and nothing that must not be claimed."""
+        return item.said_by(sentence) and not self.forbids(sentence)
+
     def is_right(self, sentence: str) -> bool:
         """Whether a claim says the goal or one of the changes, and nothing that must not be claimed."""
-        return not self.forbids(sentence) and any(item.said_by(sentence) for item in (self.goal, *self.changes))
+        return any(self.says(item, sentence) for item in (self.goal, *self.changes))
 
 
 class Issue(Strict, frozen=True, kw_only=True):
@@ -165,7 +183,16 @@ class Case(_CaseFile, frozen=True, kw_only=True):
     def inputs_hash(self) -> str:
         """Changes with anything that Graft reads of this case, and with nothing of its truth."""
         issue = msgspec.to_builtins(self.issue)
-        read = (self.title, self.body, issue, self.commits, self.diff, self.withheld, self.incomplete, self.sensitive)
+        read = (
+            self.title,
+            self.body,
+            issue,
+            self.commits,
+            self.diff,
+            self.withheld,
+            self.incomplete,
+            self.sensitive,
+        )
         return _hash(msgspec.json.encode(read))
 
     @property
@@ -208,7 +235,9 @@ def load_all(directory: Path) -> tuple[Case, ...]:
     """Every case below `directory`, by name. Raises `CaseError`, also when there is none."""
     found = sorted(path.parent for path in directory.glob(f"*/{CASE_FILE}"))
     if not found:
-        raise CaseError(f"no */{CASE_FILE} below {directory}: name the directory of a case set", reason="no_cases")
+        raise CaseError(
+            f"no */{CASE_FILE} below {directory}: name the directory of a case set", reason="no_cases"
+        )
     return tuple(load(path) for path in found)
 
 
@@ -242,7 +271,9 @@ def problems(case: Case) -> Iterator[str]:
     if not paths:
         yield f"{DIFF_FILE} names no file"
     named = (("truth.out_of_scope", truth.out_of_scope), ("withheld", case.withheld))
-    yield from (f"{field}: {path} is not in the diff" for field, given in named for path in given if path not in paths)
+    yield from (
+        f"{field}: {path} is not in the diff" for field, given in named for path in given if path not in paths
+    )
     yield from _sentence_problems(truth)
     floor = card_without_model(case.inputs()).floor.risk
     if floor is not truth.floor:
@@ -253,7 +284,10 @@ def problems(case: Case) -> Iterator[str]:
 
 
 def _sentence_problems(truth: Truth) -> Iterator[str]:
-    for name, item in (("goal", truth.goal), *((f"changes[{n}]", item) for n, item in enumerate(truth.changes))):
+    for name, item in (
+        ("goal", truth.goal),
+        *((f"changes[{n}]", item) for n, item in enumerate(truth.changes)),
+    ):
         if not item.said_by(item.says):
             yield f"truth.{name}: no alias fits the sentence itself"
         if truth.forbids(item.says):

@@ -40,7 +40,9 @@ def matches(pattern: str, sentence: str) -> bool:
 def missing(pattern: str, sentence: str) -> tuple[str, ...]:
     """The words of the pattern that the sentence lacks, as they were written: the explanation of a failed match."""
     said = words(sentence)
-    return tuple(term for term in pattern.split() if not any(_occurs(option, said) for option in _options(term)))
+    return tuple(
+        term for term in pattern.split() if not any(_occurs(option, said) for option in _options(term))
+    )
 
 
 def first_match(patterns: Iterable[str], sentences: Sequence[str]) -> tuple[str, int] | None:
@@ -74,8 +76,6 @@ def _stem(word: str) -> str:
         if len(word) > len(ending) + 2 and word.endswith(ending):
             word = word[: -len(ending)]
             break
-    if len(word) > 3 and word[-1] == word[-2]:
-        word = word[:-1]
-    elif len(word) > 3 and word.endswith("e"):
+    if (len(word) > 3 and word[-1] == word[-2]) or (len(word) > 3 and word.endswith("e")):
         word = word[:-1]
     return word[:-1] + "i" if len(word) > 2 and word.endswith("y") else word

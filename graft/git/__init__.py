@@ -78,6 +78,15 @@ class Repository:
             commits_truncated=truncated or hidden,
         )
 
+    def first_parents(self, revision: str, *, most: int) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """(SHA, parents) of the newest `most` commits on the first-parent line of `revision`, the newest first.
+
+        In a shallow clone the last one has no parents. Raises `GitError`: `unknown_revision`, `not_a_commit`.
+        """
+        arguments = (*history.FIRST_PARENT_ARGUMENTS, f"--max-count={most}", self.commit(revision), "--")
+        data, _ = self._git.read(*arguments, limit=history.MAX_LINE_BYTES)
+        return history.parse_line(data)
+
     def entries(self, commit: str, paths: Iterable[str]) -> dict[str, Entry]:
         """What stands at each path at a commit (or tree), `Kind.MISSING` included."""
         return tree.entries(self._git, commit, list(paths))

@@ -15,6 +15,16 @@ ARGUMENTS = (
     "--encoding=UTF-8", "--no-show-signature", "--no-notes", "--no-patch", "--no-color", "--no-decorate",
 )  # fmt: skip
 
+# A branch's own line: the merges and commits that landed on it, without what came in through the merges.
+FIRST_PARENT_ARGUMENTS = ("rev-list", "--first-parent", "--parents")
+MAX_LINE_BYTES = 256 << 20
+
+
+def parse_line(data: bytes) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Each commit's SHA with its parents, as `rev-list --parents` prints them, the newest first."""
+    lines = (line.split() for line in data.decode("ascii", "replace").splitlines())
+    return tuple((fields[0], tuple(fields[1:])) for fields in lines if fields)
+
 
 def parse(data: bytes, *, whole: bool) -> tuple[tuple[Commit, ...], bool]:
     """The commits, oldest first, and whether there are more. `whole` is false for a stream that was cut.
