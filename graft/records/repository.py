@@ -24,7 +24,6 @@ PROOF = f"{MODEL}/PROOF.bend"
 NEGATIVES = f"{MODEL}/neg"
 APPROVAL = f"{MODEL}/laws.sha256"
 MANIFEST = ".intent/conform.json"
-TOOLS = ".intent/tools"
 
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 
