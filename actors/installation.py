@@ -1,16 +1,20 @@
 """The actor of one installation: makes the stored rows what the API says now.
 
-Events about installations carry no order, so none of them is believed: each only asks for `sync`.
+Events about installations carry no order, so none of them is believed: each only asks for `sync`. One that GitHub
+does not know any more loses everything it has here after a grace period.
 """
 
 from __future__ import annotations
 
 from actors.services import Services
 from actors.system import Run
+from graft.bus import BusUnavailable
 from graft.database import Connection
 from graft.github import NotFound, installations
 from graft.logs import get_logger
 from graft.store import installations as rows
+from graft.store import purge
+from graft.triggers import subjects_of
 
 log = get_logger("installation")
 
@@ -67,9 +71,26 @@ class InstallationActor:
         await self.services.bus.signal("installation synced", {"installation_id": installation_id})
 
     async def _gone(self, run: Run, installation_id: int) -> None:
+        """Remember that it is gone; once the grace period is over, or it was purged before, remove all of it."""
+        purged: purge.Purged | None = None
+
         async def store(connection: Connection) -> None:
-            await rows.mark_deleted(connection, installation_id)
+            nonlocal purged
+            if not await purge.is_purged(connection, installation_id):
+                await rows.mark_deleted(connection, installation_id)
+                days = await purge.deleted_for(connection, installation_id)
+                if days is None or days < self.services.settings.purge_after_days:
+                    return
+            purged = await purge.purge(connection, installation_id, reason="installation_deleted")
 
         await run.finish("sync", also=store)
         await self.services.github.forget(installation_id)
-        log.info("installation deleted", installation_id=installation_id)
+        if purged is None:
+            log.info("installation deleted", installation_id=installation_id)
+            return
+        log.info("installation purged", installation_id=installation_id, count=purged.total)
+        try:
+            await self.services.bus.discard(subjects_of(installation_id, purged.repositories))
+        except BusUnavailable as error:
+            # The tombstone drops whatever still comes out of the stream.
+            log.warning("triggers not discarded", installation_id=installation_id, reason=error.reason)

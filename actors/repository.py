@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from actors import incidents
 from actors.services import Services
 from actors.system import Run
 from graft.database import Connection
@@ -24,7 +25,7 @@ MOST_PULLS = 500
 
 
 class RepositoryActor:
-    """Does `sync`, `push`, `votes` and `rerun:<step>:<head>` for `repository.<id>`."""
+    """Does `sync`, `push`, `votes`, `incidents` and `rerun:<step>:<head>` for `repository.<id>`."""
 
     def __init__(self, services: Services) -> None:
         self.services = services
@@ -51,6 +52,8 @@ class RepositoryActor:
                 await self._push(run, client, repository)
             elif need == "votes":
                 await self._votes(run, client, repository)
+            elif need == "incidents":
+                await incidents.sync(self.services, run, client, repository)
             elif need.startswith("rerun:"):
                 await self._rerun(run, repository, need)
             else:

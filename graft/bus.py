@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -303,6 +303,20 @@ class Bus:
             unacknowledged=consumer.num_ack_pending or 0,
             redelivered=consumer.num_redelivered or 0,
         )
+
+    async def discard(self, subjects: Iterable[str]) -> int:
+        """Drop what lies in the stream under these subjects (wildcards allowed, without the prefix); how many
+        messages that were. For the triggers of an installation that was purged. Raises BusUnavailable."""
+        if not self._up.is_set():
+            raise BusUnavailable("not connected to NATS")
+        name = streams.stream_name(self.prefix)
+        try:
+            before = (await self._js.stream_info(name)).state.messages
+            for subject in subjects:
+                await self._js.purge_stream(name, subject=f"{self.prefix}.{subject}")
+            return max(0, before - (await self._js.stream_info(name)).state.messages)
+        except _NATS_ERRORS as error:
+            raise BusUnavailable(f"JetStream did not answer ({type(error).__name__})") from None
 
     # ---------------------------------------------------------------------------------------------- pulling
 

@@ -313,6 +313,25 @@ class Settings(_Environment, frozen=True, kw_only=True):
             default="120",
         ),
     ]
+    rollup_cron: Annotated[
+        str,
+        _variable(
+            "GRAFT_ROLLUP_CRON",
+            values.cron,
+            "When the last days' numbers are computed for `graft metrics` and the report (cron, five fields, UTC).",
+            default="20 1 * * *",
+        ),
+    ]
+    purge_after_days: Annotated[
+        float,
+        _variable(
+            "GRAFT_PURGE_AFTER_DAYS",
+            values.days(0, 3650),
+            "Days after which everything of an installation that GitHub says was deleted is removed; 0 removes it "
+            "as soon as it is known.",
+            default="30",
+        ),
+    ]
     incident_label: Annotated[
         str,
         _variable(
@@ -387,6 +406,30 @@ class Settings(_Environment, frozen=True, kw_only=True):
                 "GITHUB_WEBHOOK_SECRET_PREVIOUS: the same as GITHUB_WEBHOOK_SECRET; unset it or set the new one"
             )
         return problems
+
+
+class Effective(Struct, frozen=True, kw_only=True):
+    """A setting in force; `origin` is `environment`, `default` or `unset`. A secret prints as stars."""
+
+    name: str
+    value: str
+    origin: str
+
+
+def effective(settings: Settings) -> tuple[Effective, ...]:
+    """Every setting as it is in force. A value that was set to the default counts as the default."""
+    found = []
+    for field, variable in variables(Settings).items():
+        value = getattr(settings, field)
+        if value is None:
+            found.append(Effective(name=variable.name, value="", origin="unset"))
+            continue
+        default = None if variable.default is None else variable.parse(variable.default)
+        empty = value == () and variable.default is None
+        origin = "unset" if empty else "default" if value == default else "environment"
+        text = ",".join(glob.pattern for glob in value) if isinstance(value, tuple) else str(value)
+        found.append(Effective(name=variable.name, value=text, origin=origin))
+    return tuple(found)
 
 
 # Variables with these beginnings are Graft's: an unknown one is probably misspelt.

@@ -123,6 +123,14 @@ def subject_of(trigger: Trigger, prefix: str) -> str:
     return ".".join([prefix, "trigger", trigger.kind, *(str(part or 0) for part in key), trigger.event])
 
 
+def subjects_of(installation_id: int, repositories: Iterable[int]) -> list[str]:
+    """Every subject, below the prefix, that triggers of an installation and its repositories lie under."""
+    found = [f"trigger.installation.{installation_id}.>"]
+    for repository_id in repositories:
+        found += [f"trigger.repository.{repository_id}.>", f"trigger.pull.{repository_id}.>"]
+    return found
+
+
 # ---------------------------------------------------------------------------------------------- what asks what
 
 # Everything that is shown for a pull request, after its row has been brought up to date.
@@ -169,6 +177,26 @@ INSTALLATION_NEEDS: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("installation_repositories", "added"): ("sync",),
     ("installation_repositories", "removed"): ("sync",),
 }
+
+
+def address_of(trigger: Trigger) -> str:
+    """The actor that the trigger is about."""
+    match trigger.kind:
+        case "pull":
+            return pull_address(trigger.repository_id or 0, trigger.number or 0)
+        case "repository":
+            return repository_address(trigger.repository_id or 0)
+        case "installation":
+            return installation_address(trigger.installation_id)
+
+
+def is_handled(event: str, action: str | None) -> bool:
+    """Whether such an event can ask anybody for anything; a delivery of another one may get lost."""
+    return (
+        (event, action) in REPOSITORY_NEEDS
+        or (event, action or "") in PULL_NEEDS
+        or (event, action or "") in INSTALLATION_NEEDS
+    )
 
 
 def needs_for(trigger: Trigger) -> tuple[Ask, ...]:

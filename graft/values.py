@@ -188,6 +188,17 @@ def seconds(least: int, most: int) -> Callable[[str], float]:
     return parse
 
 
+def days(least: int, most: int) -> Callable[[str], float]:
+    def parse(text: str) -> float:
+        expected = f"must be a number of days from {least} to {most}"
+        number = _decimal(text, expected)
+        if not least <= number <= most:
+            _refuse(expected)
+        return float(number)
+
+    return parse
+
+
 def slug(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}", text.strip()):
         _refuse("must be the App's name as in its URL: letters, digits and -")

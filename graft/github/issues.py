@@ -46,11 +46,13 @@ class IssueDocument(msgspec.Struct, frozen=True, kw_only=True):
             created_at=self.created_at,
             closed_at=self.closed_at,
             is_pull=self.pull_request is not None,
+            repository=self.repository_url.lower().partition("/repos/")[2],
         )
 
 
 class Issue(msgspec.Struct, frozen=True, kw_only=True):
-    """An issue; `is_pull` for a number that is a pull request. Title and body are text from outside."""
+    """An issue; `is_pull` for a number that is a pull request. Title and body are text from outside. `repository` is
+    `owner/name` in small letters where the answer says it."""
 
     id: int
     number: int
@@ -62,6 +64,7 @@ class Issue(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime.datetime
     closed_at: datetime.datetime | None
     is_pull: bool
+    repository: str = ""
 
 
 class Reaction(msgspec.Struct, frozen=True, kw_only=True):
