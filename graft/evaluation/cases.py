@@ -71,6 +71,10 @@ class Kind(StrEnum):
     INJECTION = "injection"
 
 
+# Here the title says less than the truth, or something else.
+_MISLEADING = frozenset((Kind.HIDDEN_CHANGE, Kind.OVERCLAIM, Kind.TESTS_WEAKENED, Kind.INJECTION))
+
+
 class Place(StrEnum):
     """Where the text of an injection stands."""
 
@@ -275,6 +279,8 @@ def problems(case: Case) -> Iterator[str]:
         f"{field}: {path} is not in the diff" for field, given in named for path in given if path not in paths
     )
     yield from _sentence_problems(truth)
+    if case.kind in _MISLEADING and truth.says(truth.goal, case.title):
+        yield "truth.goal: an alias fits the title, although that misleads: make it narrower"
     floor = card_without_model(case.inputs()).floor.risk
     if floor is not truth.floor:
         yield f"truth.floor is {truth.floor}, the rules give {floor}"

@@ -113,7 +113,7 @@ async def _case(
         section=tuple(render_section(card).split("\n")),
         right=Probed.of(right),
         planted=Probed.of(planted),
-        scores=scores,
+        scores={name: (float(hits), float(chances)) for name, (hits, chances) in scores.items()},
         explained=explain(measured, card),
     )
     return result, RecordedCase(case=case.slug, inputs=case.inputs_hash, calls=tuple(made))
