@@ -58,13 +58,15 @@ def read_text(tree: Tree, path: str) -> str:
 def walk(tree: Tree, path: str, suffix: str, *, depth: int = 6) -> list[str]:
     """Paths below a directory whose name ends in `suffix`, symlinks included, in a stable order.
 
-    Raises FileRefusedError when there are more than MAX_NAMES of them or a directory is refused.
+    Raises FileRefusedError when there are more than MAX_NAMES of them, a directory is refused or nested too deeply.
     """
     found: list[str] = []
     for name in tree.names(path):
         inner = f"{path}/{name}"
         kind = tree.kind(inner)
-        if kind == "dir" and depth > 0:
+        if kind == "dir":
+            if depth == 0:
+                raise FileRefusedError("too-large", inner, "is nested too deeply to be looked at")
             found += walk(tree, inner, suffix, depth=depth - 1)
         elif name.endswith(suffix) or kind == "symlink":
             found.append(inner)

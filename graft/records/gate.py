@@ -28,6 +28,7 @@ def static(tree: Tree, intent: Intent, report: Report) -> tuple[Model, list[Nega
     """Everything that can be said without Bend. Returns the model and its well-formed negatives."""
     found = model.read(tree)
     report.problems += found.problems
+    report.notes += found.outside
     report.problems += [item for item in intent.laws_problems if item.code != "layout"]
     laws = found.files[LAWS].laws if LAWS in found.files else ()
     if LAWS in found.files and not laws:

@@ -32,6 +32,21 @@ class Model:
     problems: tuple[Problem, ...]
 
     @property
+    def outside(self) -> list[Problem]:
+        """Imports that lead out of the model: what they name is checked by Bend and not scanned."""
+        return [
+            Problem(
+                "layout",
+                f"imports {item.name}, which is outside of the model and not scanned",
+                path,
+                item.line,
+            )
+            for path, scan in self.files.items()
+            for item in scan.imports
+            if item.name != "Base" and not _inside(path, item.name)
+        ]
+
+    @property
     def others(self) -> list[str]:
         """Modules besides LAWS, PROOF and the negatives that declare laws of their own."""
         skipped = (LAWS, PROOF)
@@ -74,6 +89,14 @@ def read(tree: Tree) -> Model:
         for item in scanner.forbidden(scan):
             problems.append(Problem("forbidden", f"{item.text} is not allowed in a model", path, item.line))
     return Model(files, tuple(problems))
+
+
+def _inside(path: str, target: str) -> bool:
+    """Whether an import names a file that `read` scans."""
+    resolved = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
+    return (
+        target.startswith(("./", "../")) and resolved.startswith(MODEL + "/") and resolved.endswith(".bend")
+    )
 
 
 def is_probe(path: str) -> bool:

@@ -89,6 +89,12 @@ def test_too_many_entries_are_refused(tmp_path: Path) -> None:
         files.walk(MemoryTree({f"r/{path}": data for path, data in tree.files.items()}), "r", ".x")
 
 
+def test_a_folder_that_is_nested_too_deeply_hides_nothing() -> None:
+    deep = "/".join(["m", *"abcdefgh", "x.bend"])
+    with pytest.raises(FileRefusedError):
+        files.walk(MemoryTree({deep: b""}), "m", ".bend")
+
+
 def test_replacing_a_file_is_one_step_and_leaves_nothing_behind(tmp_path: Path) -> None:
     target = tmp_path / "f"
     files.replace_file(target, b"one")

@@ -182,6 +182,20 @@ def test_every_law_needs_a_negative(repo: Any, standin: Env) -> None:
     ]
 
 
+def test_imports_that_lead_out_of_the_model_are_noted(repo: Any) -> None:
+    repo.write("src/app.bend", "import Base\n")
+    repo.edit(
+        ".intent/model/PROOF.bend",
+        "as M\n",
+        "as M\nimport ../../src/app.bend as App\nimport 0xabc/main.bend as P\n",
+    )
+    notes = gate.static(repo.tree, load(repo.tree), Report("gate"))[0].outside
+    assert [(note.place, note.message.split(",")[0]) for note in notes] == [
+        (".intent/model/PROOF.bend:3", "imports ../../src/app.bend"),
+        (".intent/model/PROOF.bend:4", "imports 0xabc/main.bend"),
+    ]
+
+
 def test_all_static_problems_come_at_once(repo: Any, standin: Env) -> None:
     repo.remove(".intent/model/neg/b.bend")
     repo.edit(".intent/model/PROOF.bend", "def M.b():\n  {==}\n", "@unsafe\ndef M.c():\n  ?TODO\n")
