@@ -23,9 +23,8 @@ from graft.errors import PermanentError
 from graft.github import repositories
 from graft.logs import get_logger
 from graft.provenance import resolve
-from graft.store import cards, changes
+from graft.store import cards, changes, work
 from graft.store.installations import Repository
-from graft.store.work import Ask
 from graft.triggers import EVERYTHING, pull_address
 
 log = get_logger("change")
@@ -153,7 +152,7 @@ class ChangeActor:
         await self.services.wake(asks)
         await self._tell(reading, shown, changed)
 
-    def _ask_card(self, reading: Reading) -> Ask:
+    def _ask_card(self, reading: Reading) -> work.Ask:
         """Nobody has asked for a card, and one is missing."""
         return self.services.ask(
             pull_address(reading.repository.id, reading.pull.number),
@@ -191,10 +190,14 @@ class ChangeActor:
     async def _close(self, run: Run, reading: Reading) -> None:
         """Drop what would be shown. A comment that promises a card gets one last update."""
         done = tuple(run.needs & DISPLAY)
+
+        async def drop(connection: Connection) -> None:
+            await work.drop(connection, run.address, DISPLAY, before=run.seq)
+
         async with self.services.pool.acquire() as connection:
             promised = await cards.promise_open(connection, reading.change.id)
         if not promised or reading.change.graft_comment_id is None:
-            await run.finish(*done)
+            await run.finish(*done, also=drop)
             return
         await publish(
             self.services,
@@ -204,4 +207,5 @@ class ChangeActor:
             reading.repository.full_name,
             showing.last_word(reading),
             done=done,
+            also=drop,
         )

@@ -253,6 +253,16 @@ async def finish(connection: Connection, done: Iterable[Work]) -> None:
     )
 
 
+async def drop(connection: Connection, address: str, needs: Iterable[str], *, before: int) -> None:
+    """Delete needs that have lost their point, due or not, unless they were asked for after `before`."""
+    await connection.execute(
+        "DELETE FROM work WHERE address = $1 AND need = ANY($2::text[]) AND ask_seq < $3",
+        address,
+        list(needs),
+        before,
+    )
+
+
 async def postpone(
     connection: Connection, work: Work, *, seconds: float, failure: Mapping[str, Any] | None = None
 ) -> None:
