@@ -124,4 +124,5 @@ class _Replayed:
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of one line of a recording."""
-    return msgspec.json.schema(Header | RecordedCase)
+    lines, components = msgspec.json.schema_components((Header, RecordedCase), ref_template="#/$defs/{name}")
+    return {"anyOf": list(lines), "$defs": components}
