@@ -114,6 +114,9 @@ class Inbox:
         asks = [ask for trigger in live for ask in self.asks(trigger)]
         await work.ask(connection, asks)
         await votes.hold(connection, [vote for t in live if (vote := _pressed(t)) is not None])
+        for trigger in live:
+            # From here on the address is what logs go by: this line says which delivery asked for what.
+            log.info("taken", address=triggers.address_of(trigger), **trigger.log_context())
         return sorted({ask.partition for ask in asks})
 
     def asks(self, trigger: Trigger) -> list[work.Ask]:
