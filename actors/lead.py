@@ -4,33 +4,47 @@ runs it, and its rows remember when each sweep is due next, so a change of hands
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from cronsim import CronSim
 
+from actors.recovery import Recoverer
 from actors.services import Services
-from actors.system import Run
+from actors.system import Run, describe
 from graft.database import Connection
 from graft.errors import PermanentError
+from graft.github import AppRefused
 from graft.logs import get_logger
-from graft.store import changes, installations, votes
+from graft.store import changes, installations, purge, rollups, votes
+from graft.store.ratings import Scope
 from graft.triggers import LEAD, installation_address, pull_address
 
 log = get_logger("lead")
 
 RECONCILE_CRON = "*/30 * * * *"
+# A sweep that finds nothing new costs one request.
+RECOVERY_CRON = "* * * * *"
+PURGE_CRON = "40 * * * *"
 RECENT_DAYS = 7
+# Votes and failures may come late: this many past days are computed anew.
+ROLLUP_DAYS = 8
 MOST_CHANGES = 2_000
 
 
 class LeadActor:
-    """Does `feedback` (ask for reactions to be read) and `reconcile` (ask for what may have been missed)."""
+    """Does `feedback` (ask for reactions to be read), `reconcile` (ask for what may have been missed), `recovery`
+    (have GitHub send again what never arrived), `rollup` (the days in numbers) and `purge` (remove what deleted
+    installations left)."""
 
     def __init__(self, services: Services) -> None:
         self.services = services
-        self.sweeps: dict[str, tuple[str, Callable[[Connection], Awaitable[int]]]] = {
-            "feedback": (services.settings.feedback_poll_cron, self._feedback),
-            "reconcile": (RECONCILE_CRON, self._reconcile),
+        self.recoverer = Recoverer(services)
+        self.sweeps: dict[str, tuple[str, Callable[[], Awaitable[int]]]] = {
+            "feedback": (services.settings.feedback_poll_cron, self._in_transaction(self._feedback)),
+            "reconcile": (RECONCILE_CRON, self._in_transaction(self._reconcile)),
+            "recovery": (RECOVERY_CRON, self.recoverer.sweep),
+            "rollup": (services.settings.rollup_cron, self._in_transaction(self._rollup)),
+            "purge": (PURGE_CRON, self._in_transaction(self._purge)),
         }
 
     async def first(self) -> None:
@@ -41,6 +55,11 @@ class LeadActor:
                 for need, (cron, _) in self.sweeps.items()
             )
         )
+        await self.recover()
+
+    async def recover(self) -> None:
+        """Have the log of deliveries looked at now: at a start, and when the broker is back."""
+        await self.services.ask_now(self.services.ask(LEAD, "recovery", installation_id=0))
 
     async def run(self, run: Run) -> None:
         for need in sorted(run.needs):
@@ -48,10 +67,25 @@ class LeadActor:
                 raise PermanentError(f"the lead has no need {need!r}", reason="unknown_need")
             cron, sweep = self.sweeps[need]
             run.say(f"sweeping: {need}")
+            wait = self._wait(cron)
+            try:
+                count = await sweep()
+            except AppRefused:
+                raise
+            except Exception as error:  # noqa: BLE001 - a sweep that fails comes again, however often it fails
+                wait = max(wait, getattr(error, "retry_after", None) or 0.0)
+                log.warning("sweep failed", need=need, **describe(error))
+            else:
+                say = log.info if count else log.debug
+                say("swept", need=need, count=count)
+            await run.postpone(need, wait)
+
+    def _in_transaction(self, sweep: Callable[[Connection], Awaitable[int]]) -> Callable[[], Awaitable[int]]:
+        async def swept() -> int:
             async with self.services.pool.acquire() as connection, connection.transaction():
-                count = await sweep(connection)
-            log.info("swept", need=need, count=count)
-            await run.postpone(need, self._wait(cron))
+                return await sweep(connection)
+
+        return swept
 
     @staticmethod
     def _wait(cron: str) -> float:
@@ -99,3 +133,19 @@ class LeadActor:
             connection=connection,
         )
         return len(listed) + len(open_ones)
+
+    async def _rollup(self, connection: Connection) -> int:
+        """Compute the numbers of today and of the last days."""
+        now = datetime.now(UTC)
+        scope = Scope(since=now - timedelta(days=ROLLUP_DAYS), until=now + timedelta(seconds=1))
+        return await rollups.refresh(connection, scope)
+
+    async def _purge(self, connection: Connection) -> int:
+        """Ask installations that were deleted long enough ago whether they are still gone; their own actor then
+        removes them. So it does with what came late for one that was purged."""
+        found = await purge.due(connection, after_days=self.services.settings.purge_after_days)
+        await self.services.ask_now(
+            *(self.services.ask(installation_address(one), "sync", installation_id=one) for one in found),
+            connection=connection,
+        )
+        return len(found)

@@ -79,7 +79,8 @@ class Run:
     def end_stage(self) -> None:
         """Count the time of what the run was doing so far."""
         seconds = time.monotonic() - self.since
-        self.metrics.stage_seconds.labels(self.kind, self.doing.replace(" ", "_")).observe(seconds)
+        stage = self.doing.replace(":", "").replace(" ", "_")
+        self.metrics.stage_seconds.labels(self.kind, stage).observe(seconds)
 
     @property
     def needs(self) -> frozenset[str]:

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from graft.errors import GraftError
-from graft.triggers import path_of
+from graft.triggers import EVERYTHING, path_of
 
 __all__ = ["OPERATIONS", "Operation", "Refused", "decode_question"]
 
@@ -30,7 +30,8 @@ FullName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,100}/[A-Za-z0-9._-]{1
 Number = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 Limit = Annotated[int, Meta(ge=1, le=1000)]
 
-STEPS: Final = ("state", "provenance", "intent", "policy", "records")
+# What a re-run does unless it is told which steps.
+STEPS: Final = EVERYTHING
 
 
 class Refused(GraftError):
@@ -58,9 +59,11 @@ class Operation(Struct, Generic[Q, A], frozen=True, kw_only=True):
 
 
 class Doing(Struct, frozen=True, kw_only=True):
-    """What an actor is at: `seconds` since it began with it, `head_sha` once it has read one."""
+    """What an actor is at: `seconds` since it began with it, `head_sha` once it has read one. `name` is that of
+    its repository or pull request, where the one that answers knows it."""
 
     address: str
+    name: str = ""
     doing: str
     seconds: float
     head_sha: str | None = None

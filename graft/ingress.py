@@ -123,7 +123,7 @@ def create_app(
         return web.json_response({"ready": ready, "checks": checks}, status=200 if ready else 503)
 
     async def show_metrics(_request: web.Request) -> web.Response:
-        return web.Response(body=metrics.render(), headers={"Content-Type": CONTENT_TYPE})
+        return web.Response(body=await metrics.scrape(), headers={"Content-Type": CONTENT_TYPE})
 
     app = web.Application()
     app.router.add_post("/webhooks/github", receiver.receive)

@@ -181,6 +181,7 @@ logging.getLogger("graft").addHandler(logging.NullHandler())
 structlog.configure(
     processors=[
         structlog.stdlib.filter_by_level,
+        structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_logger_name,
         *_shared,
         _allow_list,
@@ -221,6 +222,11 @@ def configure(
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
     logging.getLogger("graft").setLevel(level.upper())
+
+
+def bind(**fields: object) -> None:
+    """Put these fields on every line that the current task, and tasks started by it, log from now on."""
+    structlog.contextvars.bind_contextvars(**fields)
 
 
 def get_logger(name: str) -> structlog.stdlib.BoundLogger:

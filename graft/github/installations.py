@@ -49,6 +49,14 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     repository_id: int | None = None
 
 
+class _Response(msgspec.Struct, frozen=True):
+    payload: msgspec.Raw | None = None
+
+
+class _DeliveryDetail(msgspec.Struct, frozen=True):
+    response: _Response | None = None
+
+
 class _Repositories(msgspec.Struct, frozen=True):
     repositories: list[Repository]
 
@@ -95,3 +103,17 @@ async def list_deliveries(app: App) -> AsyncIterator[Delivery]:
 async def redeliver(app: App, delivery_id: int) -> None:
     """Ask GitHub to send a delivery once more; it keeps its `X-GitHub-Delivery`."""
     await app.write("POST", "app/hook/deliveries/{delivery_id}/attempts", None, delivery_id=delivery_id)
+
+
+async def read_delivery_answer(app: App, delivery_id: int) -> str | None:
+    """The text that an attempt was answered with, as far as GitHub kept it; of the rest nothing is decoded."""
+    detail = await app.get(
+        "app/hook/deliveries/{delivery_id}", _DeliveryDetail, cached=False, delivery_id=delivery_id
+    )
+    payload = detail.response.payload if detail.response else None
+    if payload is None:
+        return None
+    raw = bytes(payload)
+    # A string that may hold JSON, or the JSON itself: both are seen.
+    decoded = msgspec.json.decode(raw)
+    return decoded if isinstance(decoded, str) else raw.decode("utf-8", "replace")

@@ -36,8 +36,9 @@ async def listed(connection: Connection, *, match: str | None, limit: int) -> tu
                    CASE WHEN r.id IS NULL THEN w.address
                         WHEN w.address LIKE 'pull.%' THEN r.full_name || '#' || split_part(w.address, '.', 3)
                         ELSE r.full_name END AS name
-              FROM work w LEFT JOIN repositories r ON w.address ~ '^(pull|repository)[.]'
-                                                  AND r.id = split_part(w.address, '.', 2)::bigint
+              FROM work w
+              LEFT JOIN repositories r ON r.id = CASE WHEN w.address ~ '^(pull|repository)[.]'
+                                                      THEN split_part(w.address, '.', 2)::bigint END
              WHERE w.dead_at IS NOT NULL
         )
         SELECT *, count(*) OVER () AS total FROM named

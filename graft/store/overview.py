@@ -158,8 +158,8 @@ async def actors(
                         WHEN g.address LIKE 'pull.%' THEN r.full_name || '#' || split_part(g.address, '.', 3)
                         ELSE r.full_name END AS name
               FROM grouped g
-              LEFT JOIN repositories r ON g.address ~ '^(pull|repository)[.]'
-                                      AND r.id = split_part(g.address, '.', 2)::bigint
+              LEFT JOIN repositories r ON r.id = CASE WHEN g.address ~ '^(pull|repository)[.]'
+                                                      THEN split_part(g.address, '.', 2)::bigint END
         )
         SELECT n.*, CASE WHEN p.lease_until > now() THEN p.holder END AS holder, count(*) OVER () AS total
           FROM named n LEFT JOIN partitions p ON p.partition = n.partition
@@ -187,8 +187,8 @@ async def names(connection: Connection, addresses: list[str]) -> dict[str, str]:
         SELECT a.address, r.full_name || CASE WHEN a.address LIKE 'pull.%'
                                               THEN '#' || split_part(a.address, '.', 3) ELSE '' END AS name
           FROM unnest($1::text[]) AS a (address)
-          JOIN repositories r ON a.address ~ '^(pull|repository)[.]'
-                             AND r.id = split_part(a.address, '.', 2)::bigint
+          JOIN repositories r ON r.id = CASE WHEN a.address ~ '^(pull|repository)[.]'
+                                             THEN split_part(a.address, '.', 2)::bigint END
         """,
         addresses,
     )
