@@ -105,13 +105,9 @@ def _cost_histogram(costs: Sequence[float]) -> tuple[Point, ...]:
     bounds = (0.0, *_COST_STEPS, float("inf"))
     points = []
     for low, high in itertools.pairwise(bounds):
-        label = (
-            f"under ${high:g}"
-            if low == 0
-            else f"${low:g} or more"
-            if high == bounds[-1]
-            else f"${low:g} to {high:g}"
-        )
+        label = f"${low:.2f} to ${high:.2f}"
+        if low == 0 or high == bounds[-1]:
+            label = f"under ${high:.2f}" if low == 0 else f"${low:.2f} or more"
         points.append(
             Point(
                 label=label,

@@ -39,9 +39,7 @@ def figures(report: Report) -> Iterator[tuple[str, str, Figure]]:
             *((plot.points) for plot in section.plots),
             *((table.rows) for table in section.tables),
         ):
-            points += [
-                (" · ".join(filter(None, (point.label, point.series))), point.figure) for point in holder
-            ]
+            points += [(point.name, point.figure) for point in holder]
         for group, figure in points:
             if (section.key, figure.key) not in seen:
                 seen.add((section.key, figure.key))

@@ -213,8 +213,8 @@ def as_value(value: float, unit: Unit) -> str:
 
 
 def as_duration(seconds: float) -> str:
-    """`45 s`, `12.5 min`, `4.2 h`, `3.1 d`; a minus in front where it is shorter."""
-    sign, seconds = ("-" if seconds < 0 else ""), abs(seconds)
+    """`45 s`, `12.5 min`, `4.2 h`, `3.1 d`; a minus sign in front where it is less than nothing."""
+    sign, seconds = ("−" if seconds < 0 else ""), abs(seconds)
     for size, name, most in ((1, "s", 60), (60, "min", 3_600), (3_600, "h", 172_800)):
         if seconds < most:
             return f"{sign}{seconds / size:.{0 if size == 1 else 1}f} {name}"

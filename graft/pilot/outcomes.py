@@ -67,17 +67,24 @@ def review_times(before: Sequence[Measured], after: Sequence[Measured]) -> Secti
         if before or after:
             plots.append(Plot(kind="boxes", title=f"{name}: median and quartiles", points=tuple(points)))
             tables.append(Table(title=name, by="pull requests", rows=tuple(points)))
-    for side, rows in (("before", before), ("with Graft", after)):
-        figures += [
-            count(
-                key=f"review.excluded.{side.split()[0]}.{reason}",
+    left_out = [
+        Point(
+            label=reason.replace("_", " "),
+            series=side,
+            figure=share(
+                key=f"review.excluded.{reason}.{side.split()[0]}",
                 name=f"Left out {side}: {reason.replace('_', ' ')}",
                 definition=RULES,
-                value=number,
+                successes=number,
+                sample=len(rows),
                 sample_of="pull requests",
-            )
-            for reason, number in exclusions(rows).items()
-        ]
+            ),
+        )
+        for side, rows in (("before", before), ("with Graft", after))
+        for reason, number in exclusions(rows).items()
+    ]
+    if left_out:
+        tables.append(Table(title="Left out", by="rule", rows=tuple(left_out)))
     lead = (
         RULES
         if before and after

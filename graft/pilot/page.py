@@ -6,12 +6,18 @@ Repository and model names come from outside; all text is escaped, and the page 
 from __future__ import annotations
 
 from datetime import timedelta
-from html import escape
+from html import escape as _escape
 
 from graft.pilot.document import Report, Section, Table
 from graft.pilot.figures import Figure, as_text, as_value
 from graft.pilot.gate import Gate, Outcome
 from graft.pilot.plots import draw
+
+
+def escape(text: str, *, quote: bool = True) -> str:
+    """Text for the page; a number and its percent sign stay on one line."""
+    return _escape(text, quote=quote).replace(" %", "\u00a0%")
+
 
 _VERDICTS = {
     Outcome.PASS: ("The gate passes", "good"),
@@ -64,7 +70,7 @@ def _banner(gate: Gate) -> str:
 <div class="big">{escape(shown)}</div>
 <div>
 <h2>{title}</h2>
-<p>Accuracy of cards: {escape(as_text(figure))}. The gate is {as_value(gate.threshold, "share")} with at least
+<p>Accuracy of cards: {escape(as_text(figure))}. The gate is {escape(as_value(gate.threshold, "share"))} with at least
 {gate.needed} rated cards; {escape(gate.reason)}.</p>
 </div>
 </section>"""
@@ -76,13 +82,14 @@ def _section(section: Section) -> str:
         f"<figure><figcaption>{escape(plot.title)}</figcaption>{draw(plot)}</figure>"
         for plot in section.plots
     )
-    tables = "\n".join(_table(table) for table in section.tables if table.rows)
+    known = {section.lead, *(figure.definition for figure in section.figures)}
+    tables = "\n".join(_table(table, known) for table in section.tables if table.rows)
     parts = [
         f'<div class="tiles">{tiles}</div>' if tiles else "",
         plots,
         f'<div class="tables">{tables}</div>' if tables else "",
     ]
-    return f"""<section id="{escape(section.key, quote=True)}">
+    return f"""<section id="{escape(section.key)}">
 <h2>{escape(section.title)}</h2>
 <p class="lead">{escape(section.lead)}</p>
 {"".join(parts)}
@@ -116,15 +123,19 @@ def _basis(figure: Figure) -> str:
     return f"{low} to {high}, {figure.interval}; {n}{quartiles}"
 
 
-def _table(table: Table) -> str:
+def _table(table: Table, known: set[str]) -> str:
+    """Rows of figures; the definition is written out unless the section gives it already."""
     rows = "\n".join(
         f'<tr><th scope="row">{escape(point.name)}</th>{_cells(point.figure)}</tr>' for point in table.rows
     )
-    definition = escape(table.rows[0].figure.definition)
+    definitions = dict.fromkeys(point.figure.definition for point in table.rows)
+    said = " ".join(text for text in definitions if text not in known)
+    known.update(definitions)
+    definition = f"<span>{escape(said)}</span>" if said else ""
     quartiles = any(point.figure.unit == "seconds" for point in table.rows)
     head = "<th>Quartiles</th>" if quartiles else ""
     return f"""<table>
-<caption>{escape(table.title)}<span>{definition}</span></caption>
+<caption>{escape(table.title)}{definition}</caption>
 <thead><tr><th scope="col">{escape(table.by)}</th><th>{"Median" if quartiles else "Value"}</th>
 <th>{escape(table.rows[0].figure.interval)}</th>{head}<th>n</th></tr></thead>
 <tbody>

@@ -105,10 +105,13 @@ def duration_ticks(high: float, *, most: int = 5) -> list[float]:
 class _Frame:
     """The vertical scale with its grid, and where each label stands."""
 
-    def __init__(self, marks: Sequence[float], labels: Sequence[str], unit: Unit) -> None:
+    def __init__(
+        self, marks: Sequence[float], labels: Sequence[str], unit: Unit, *, right: float = _RIGHT
+    ) -> None:
         self.low, self.high = marks[0], marks[-1]
         self.marks, self.labels, self.unit = marks, labels, unit
-        self.step = (WIDTH - _LEFT - _RIGHT) / max(len(labels), 1)
+        self.end = WIDTH - right
+        self.step = (self.end - _LEFT) / max(len(labels), 1)
 
     def y(self, value: float) -> float:
         part = (value - self.low) / ((self.high - self.low) or 1.0)
@@ -121,7 +124,7 @@ class _Frame:
         parts = []
         for mark in self.marks:
             y = self.y(mark)
-            parts.append(_line(_LEFT, y, WIDTH - _RIGHT, y, "axis" if mark == self.low else "grid"))
+            parts.append(_line(_LEFT, y, self.end, y, "axis" if mark == self.low else "grid"))
             parts.append(_text(_LEFT - 8, y + 4, self._mark(mark), anchor="end"))
         return parts
 
@@ -169,20 +172,13 @@ def _intervals(plot: Plot) -> str:
         ticks(math.floor(least * 20) / 20, min(most * 1.05, 1.0)),
         [_short(p.label) for p in plot.points],
         "share",
+        right=_RIGHT if plot.threshold is None else 44,
     )
     parts = frame.grid() + frame.names([f"n={point.figure.sample}" for point in plot.points])
     if plot.threshold is not None:
         y = frame.y(plot.threshold)
-        parts.append(_line(_LEFT, y, WIDTH - _RIGHT, y, "gate"))
-        parts.append(
-            _text(
-                WIDTH - _RIGHT,
-                y - 5,
-                f"gate {plot.threshold * 100:.0f} %",
-                anchor="end",
-                kind="tick gate-name",
-            )
-        )
+        parts.append(_line(_LEFT, y, frame.end, y, "gate"))
+        parts.append(_text(frame.end + 5, y + 4, "gate", anchor="start", kind="tick gate-name"))
     previous: tuple[float, float] | None = None
     marks = []
     for place, point in enumerate(plot.points):
