@@ -203,7 +203,7 @@ async def test_while_the_database_is_away_the_batch_is_kept(bus: Bus, pool: Pool
             told.append("ack")
             await message.ack()
 
-    inbox = Inbox(bus=bus, pool=Away(pool, 2), partitions=PARTITIONS)  # type: ignore[arg-type]
+    inbox = Inbox(bus=bus, pool=Away(pool, 2), partitions=PARTITIONS)
     await inbox.take([Watched()])  # type: ignore[list-item]
     assert told == ["in progress", "in progress", "ack"]
     assert await work(pool) != []
