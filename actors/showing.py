@@ -16,10 +16,7 @@ from graft.policy import Decision, Facts
 from graft.store import results
 from graft.store.results import CommitRow, ProvenanceRow, VerdictRow
 
-FOOTER = (
-    "Graft reports and never blocks or approves. Rate the card with 👍 or 👎 on this comment, "
-    "or with the buttons of the `graft/intent` check."
-)
+FOOTER = "Graft reports. It never blocks and never approves."
 
 
 def decide(reading: Reading, findings: Findings, shown: Shown) -> Decision | None:
