@@ -13,7 +13,7 @@
 Errors are `graft.errors` by what the caller may do; the classes here add which call it was, never its content.
 """
 
-from . import checks, comment, history, installations, issues, pulls, repositories, snapshot
+from . import checks, comment, history, hook, installations, issues, pulls, repositories, snapshot
 from .client import GITHUB_API_URL, App, GitHub, Installation
 from .comment_body import compose
 from .contents import CommitFiles
@@ -64,6 +64,7 @@ __all__ = [
     "comment",
     "compose",
     "history",
+    "hook",
     "installations",
     "issues",
     "pulls",

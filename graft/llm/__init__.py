@@ -3,6 +3,7 @@
 Importing this package loads no SDK; `connect` does, when it has credentials to use.
 """
 
+from graft.llm.access import model_access
 from graft.llm.anthropic import AnthropicClient, connect
 from graft.llm.ask import AnswerError, Asked, Permit, SpendGate, Unmetered, ask
 from graft.llm.decode import JsonError, decode_object
@@ -41,4 +42,5 @@ __all__ = [
     "connect",
     "decode_object",
     "estimate_tokens",
+    "model_access",
 ]

@@ -210,7 +210,7 @@ table{border-collapse:collapse;width:100%;font-size:13.5px;break-inside:avoid}
 caption{text-align:left;font-weight:600;margin-bottom:6px}
 caption span{display:block;font-weight:400;font-size:12px;color:var(--soft)}
 th,td{text-align:left;padding:5px 12px 5px 0;border-bottom:1px solid var(--edge);font-variant-numeric:tabular-nums}
-thead th{font-size:12px;color:var(--soft);font-weight:600}
+thead th:first-child{width:36%}thead th{font-size:12px;color:var(--soft);font-weight:600}
 tbody th{font-weight:500;overflow-wrap:anywhere}
 footer{margin-top:48px;padding-top:16px;border-top:1px solid var(--edge);font-size:12.5px;color:var(--soft)}
 @media (max-width:640px){main{padding:24px 16px}.banner{flex-direction:column;align-items:flex-start;gap:8px}}
