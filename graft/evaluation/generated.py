@@ -1,6 +1,6 @@
-"""What is written by this program and kept in the repository: JSON Schemas, and the tables of docs/evaluation.md.
+"""What this program writes and the repository keeps: baselines, JSON Schemas, the tables of docs/evaluation.md.
 
-`python -m graft.evaluation` writes them again; a test says when that is due.
+`python -m graft.evaluation` writes them again; tests say when that is due.
 """
 
 from __future__ import annotations
@@ -12,16 +12,19 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from graft.evaluation import cases, runs, thresholds
+from graft.evaluation.recording import Replay
+from graft.evaluation.recording import save as save_recording
 from graft.evaluation.recording import schema as recording_schema
 from graft.evaluation.running import run
 from graft.evaluation.scripted import Scripted
 from graft.evaluation.tables import case_table, definition_table, score_table
 
-__all__ = ["files"]
+__all__ = ["files", "renew"]
 
 DOCUMENT = Path("docs/evaluation.md")
 SCHEMAS = Path("eval/schema")
 CASES = Path("eval/cases")
+RECORDED = Path("eval/recorded")
 BASELINES = Path("eval/baseline")
 
 _MARKED = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -34,6 +37,23 @@ _UNCHECKED = (
     ("optimistic", "trusting"),
     ("gullible", "trusting"),
 )
+
+
+def renew(root: Path) -> list[Path]:
+    """Make each baseline anew by replaying its recording. A recording of a scripted model is made anew first, so that
+    it fits the prompts of today; one of a real model needs a key, and is left as it is."""
+    all_cases = cases.load_all(root / CASES)
+    written = []
+    for path in sorted((root / RECORDED).glob("*.jsonl")):
+        replay = Replay.load(path)
+        kind, _, pair = replay.name.partition(":")
+        if kind == "scripted":
+            made = asyncio.run(run(all_cases, Scripted(*pair.split("+"))))
+            save_recording(path, made.header, made.recorded)
+            replay = Replay.load(path)
+        written += [path, root / BASELINES / f"{path.stem}.json"]
+        runs.save(written[-1], asyncio.run(run(all_cases, replay)).run)
+    return written
 
 
 def files(root: Path) -> Mapping[Path, str]:

@@ -56,12 +56,12 @@ def case(case_of: Mapping[str, Case]) -> Case:
 
 def test_a_right_card_scores_full(case: Case) -> None:
     scores = card_scores(case, a_card(changes=said(*TRUE)))
-    assert scores["goal_match"] == (1, 1)
-    assert scores["behaviour_precision"] == (2, 2)
-    assert scores["behaviour_recall"] == (2, 2)
-    assert scores["omission_rate"] == (0, 2)
-    assert scores["risk_agreement"] == (1, 1)
-    assert scores["under_rating"] == scores["over_rating"] == scores["overclaims"] == (0, 1)
+    assert scores["goal_match"] == (1.0, 1.0)
+    assert scores["behaviour_precision"] == (2.0, 2.0)
+    assert scores["behaviour_recall"] == (2.0, 2.0)
+    assert scores["omission_rate"] == (0.0, 2.0)
+    assert scores["risk_agreement"] == (1.0, 1.0)
+    assert scores["under_rating"] == scores["over_rating"] == scores["overclaims"] == (0.0, 1.0)
     assert "faulty_caught" not in scores
 
 
@@ -88,7 +88,7 @@ def test_a_sentence_that_must_not_be_claimed_is_wrong_whatever_else_it_says(case
     card = a_card(changes=said(f"{TRUE[0]} {FALSE}"))
     scores = card_scores(case, card)
     assert (scores["behaviour_precision"], scores["behaviour_recall"]) == ((0, 1), (0, 2))
-    assert scores["overclaims"] == (1, 1)
+    assert scores["overclaims"] == (1.0, 1.0)
     doubted = card_scores(case, a_card(changes=said(FALSE, verdict=Verdict.CONTRADICTED)))
     assert doubted["overclaims"] == (0, 1)
 
@@ -128,10 +128,10 @@ def test_no_card_tells_nothing_and_makes_no_claim(case: Case) -> None:
     scores = card_scores(
         case, a_card(status=Status.UNAVAILABLE, goal=None, risk_writer=None, verifier=VerifierStatus.NOT_RUN)
     )
-    assert scores["failures"] == (1, 1)
-    assert scores["goal_match"] == (0, 1)
-    assert scores["behaviour_precision"] == (0, 0)
-    assert scores["omission_rate"] == (2, 2)
+    assert scores["failures"] == (1.0, 1.0)
+    assert scores["goal_match"] == (0.0, 1.0)
+    assert scores["behaviour_precision"] == (0.0, 0.0)
+    assert scores["omission_rate"] == (2.0, 2.0)
     assert "writer_under_rating" not in scores
     assert "faulty_caught" not in scores
 

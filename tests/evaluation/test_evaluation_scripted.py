@@ -89,7 +89,7 @@ def test_without_an_honest_verifier_the_floor_is_what_is_left(scripted: Run) -> 
 
 def test_three_wrong_claims_are_planted_in_every_case(scripted: Run) -> None:
     for case in scripted("good").run.cases:
-        assert case.scores["catch_rate"] == (3, 3)
+        assert case.scores["catch_rate"] == (3.0, 3.0)
         doubted = [claim for claim in case.planted.claims if claim.is_doubted]
         assert len(doubted) == 3
 
