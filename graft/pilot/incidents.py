@@ -42,7 +42,6 @@ _FIXED = re.compile(
     r"(?<!\w)(?:fix(?:ed)?|resolved|repaired)(?:\s+(?:by|in|with))?" + _LINK + _NUMBER, re.IGNORECASE
 )
 _CLOSES = re.compile(r"(?<![\w-])(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)" + _LINK + _NUMBER, re.IGNORECASE)
-_COMMENT = re.compile(r"<!--.{0,10000}?-->", re.DOTALL)
 
 
 class Labelled(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,12 +80,23 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
 
 def references(text: str, *, repository: str) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """(culprits, fixes, closes) that a text names, in its order; only numbers of the same repository."""
-    prose = _COMMENT.sub(" ", text[:_LONGEST])
+    prose = _without_comments(text[:_LONGEST])
     return (
         _numbers(_CULPRIT, prose, repository),
         _numbers(_FIXED, prose, repository),
         _numbers(_CLOSES, prose, repository),
     )
+
+
+def _without_comments(text: str) -> str:
+    """The text without HTML comments, which hold a template's examples."""
+    parts: list[str] = []
+    while True:
+        before, opened, rest = text.partition("<!--")
+        parts.append(before)
+        _, closed, text = rest.partition("-->")
+        if not (opened and closed):
+            return " ".join(parts)
 
 
 def _numbers(pattern: re.Pattern[str], text: str, repository: str) -> tuple[int, ...]:

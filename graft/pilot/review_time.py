@@ -27,7 +27,7 @@ SELF_MERGED = "self_merged"
 
 _REVERT_TITLE = re.compile(r'\s{0,10}revert\b\s{0,3}[:"“\']', re.IGNORECASE)
 _REVERT_BRANCH = re.compile(r"revert-\d{1,10}-")
-_REVERT_BODY = re.compile(r"\breverts\s{1,5}([\w.-]{1,100}/[\w.-]{1,100})?#\d{1,10}\b", re.IGNORECASE)
+_REVERT_BODY = re.compile(r"reverts\s{1,5}([\w.-]{1,100}/[\w.-]{1,100})?#\d{1,10}\b", re.IGNORECASE)
 _AGENTS = frozenset({"agent", "mixed"})
 
 
@@ -172,7 +172,7 @@ def _excluded(pull: PullTimes) -> str | None:
 
 
 def is_revert(*, title: str, branch: str, body: str) -> bool:
-    """Whether GitHub's revert button, or git's own message, made this pull request."""
+    """Whether GitHub's revert button (`Reverts owner/name#12` first in the body), or git's own message, made it."""
     return bool(
         _REVERT_TITLE.match(title[:200])
         or _REVERT_BRANCH.match(branch[:200])
