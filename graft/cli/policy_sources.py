@@ -6,7 +6,7 @@ import asyncio
 import os
 import stat
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from graft.git import Entry, File, Kind, Repository
@@ -14,7 +14,7 @@ from graft.policy import CANDIDATES, MAX_BYTES, LoadedPolicy, Status, load, of_b
 
 
 class LocalCommit:
-    """A commit of a local repository as a `PolicySource`."""
+    """A commit of a local repository, as a source of policy and records."""
 
     def __init__(self, repository: Repository, commit: str) -> None:
         self._repository = repository
@@ -25,6 +25,16 @@ class LocalCommit:
 
     async def file(self, path: str, *, limit: int) -> File:
         return await asyncio.to_thread(self._repository.file, self._commit, path, limit=limit)
+
+    async def listing(self, directory: str, *, recursive: bool) -> tuple[Entry, ...]:
+        return await asyncio.to_thread(self._repository.listing, self._commit, directory, recursive=recursive)
+
+    async def contents(self, entries: Sequence[Entry], *, limit: int) -> dict[str, bytes]:
+        paths = [entry.path for entry in entries]
+        found = await asyncio.to_thread(self._repository.files, self._commit, paths, limit=limit)
+        return {
+            file.sha: file.data for file in found.values() if file.sha is not None and file.data is not None
+        }
 
 
 class WorkingDirectory:

@@ -6,6 +6,7 @@ thousand names of a directory. Everything is addressed by SHA, so it cannot chan
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -17,6 +18,7 @@ from .client import Installation
 from .errors import Call, GitHubRefused, ResponseTooLarge
 
 MAX_FILE_BYTES = 1 << 20
+_AT_ONCE = 8
 
 _TREE = "repos/{owner}/{repo}/git/trees/{tree_sha}"
 _BLOB = "repos/{owner}/{repo}/git/blobs/{file_sha}"
@@ -72,6 +74,28 @@ class CommitFiles:
             if error.reason != "tree_truncated":
                 raise
             return File(path=path, problem="unreadable")
+        return await self._content(entry, limit=limit)
+
+    async def contents(self, entries: Sequence[Entry], *, limit: int = MAX_FILE_BYTES) -> dict[str, bytes]:
+        """{SHA: content} of the entries that are files of at most `limit` bytes and can be read; a few are under
+        way at a time."""
+        gate = asyncio.Semaphore(_AT_ONCE)
+
+        async def one(entry: Entry) -> File:
+            async with gate:
+                return await self._content(entry, limit=limit)
+
+        reads = [asyncio.ensure_future(one(entry)) for entry in entries]
+        try:
+            found = await asyncio.gather(*reads)
+        finally:
+            for read in reads:
+                read.cancel()
+            await asyncio.gather(*reads, return_exceptions=True)
+        return {file.sha: file.data for file in found if file.sha is not None and file.data is not None}
+
+    async def _content(self, entry: Entry, *, limit: int) -> File:
+        path = entry.path
         if entry.kind is not Kind.FILE or entry.sha is None:
             return File(path=path, problem=str(entry.kind), sha=entry.sha)
         if entry.size is not None and entry.size > limit:

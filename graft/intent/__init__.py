@@ -7,7 +7,16 @@ render_section(card), check_output(card)            what a reader sees
 """
 
 from graft.intent.buttons import BUTTON_TEXTS, BUTTONS
-from graft.intent.card import Card, OutOfScope, Statement, Status, Verdict, VerifierStatus, final_risk
+from graft.intent.card import (
+    Card,
+    OutOfScope,
+    Pointer,
+    Statement,
+    Status,
+    Verdict,
+    VerifierStatus,
+    final_risk,
+)
 from graft.intent.excerpt import Omission
 from graft.intent.fingerprint import diff_fingerprint
 from graft.intent.floor import Floor, Reason, assess
@@ -17,6 +26,7 @@ from graft.intent.prompts import PROMPT_VERSION
 from graft.intent.render import check_output, render_section
 from graft.intent.writing import (
     CardInputs,
+    Clause,
     LinkedIssue,
     Models,
     card_without_model,
@@ -31,11 +41,13 @@ __all__ = [
     "PROMPT_VERSION",
     "Card",
     "CardInputs",
+    "Clause",
     "Floor",
     "LinkedIssue",
     "Models",
     "Omission",
     "OutOfScope",
+    "Pointer",
     "Reason",
     "Statement",
     "Status",

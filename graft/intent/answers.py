@@ -16,7 +16,7 @@ from graft.intent.card import Verdict
 from graft.llm import AnswerError
 from graft.risk import Risk
 
-__all__ = ["Scope", "VerifierAnswer", "WriterAnswer", "verifier_reader", "writer_reader"]
+__all__ = ["Scope", "Touch", "VerifierAnswer", "WriterAnswer", "verifier_reader", "writer_reader"]
 
 A = TypeVar("A")
 
@@ -24,11 +24,19 @@ LONGEST_SENTENCE = 400
 LONGEST_REASON = 300
 MOST_CHANGES = 12
 MOST_OUT_OF_SCOPE = 20
+MOST_TOUCHES = 20
 
 
 class Scope(msgspec.Struct, frozen=True):
     path: str
     reason: str = ""
+
+
+class Touch(msgspec.Struct, frozen=True):
+    """`change` counts the behaviour changes from 1; `clause` is a name that stood in the prompt."""
+
+    change: int
+    clause: str
 
 
 class WriterAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +45,7 @@ class WriterAnswer(msgspec.Struct, frozen=True, kw_only=True):
     out_of_scope: tuple[Scope, ...]
     risk: Risk
     risk_reason: str = ""
+    touches: tuple[Touch, ...] = ()
     dropped_paths: int = 0
 
 
@@ -55,8 +64,9 @@ class VerifierAnswer(msgspec.Struct, frozen=True, kw_only=True):
     dropped_paths: int = 0
 
 
-def writer_reader(paths: Collection[str]) -> Callable[[object], WriterAnswer]:
-    """Reads a writer's answer about a change with these paths. The reader raises `AnswerError`."""
+def writer_reader(paths: Collection[str], clauses: Collection[str] = ()) -> Callable[[object], WriterAnswer]:
+    """Reads a writer's answer about a change with these paths, and approved clauses with these names. The reader
+    raises `AnswerError`."""
 
     def read(data: object) -> WriterAnswer:
         answer = _convert(data, WriterAnswer)
@@ -70,6 +80,7 @@ def writer_reader(paths: Collection[str]) -> Callable[[object], WriterAnswer]:
             out_of_scope=scope,
             risk=answer.risk,
             risk_reason=_sentence(answer.risk_reason, LONGEST_REASON),
+            touches=_touches(answer, clauses),
             dropped_paths=dropped,
         )
 
@@ -128,6 +139,18 @@ def _known(scope: Sequence[Scope], paths: Collection[str]) -> tuple[tuple[Scope,
         else:
             dropped += 1
     return tuple(found.values())[:MOST_OUT_OF_SCOPE], dropped
+
+
+def _touches(answer: WriterAnswer, clauses: Collection[str]) -> tuple[Touch, ...]:
+    """The touches of changes that are on the card, by their number there."""
+    kept = [n for n, text in enumerate(answer.behavior_changes, 1) if _sentence(text, LONGEST_SENTENCE)]
+    numbers = {given: shown for shown, given in enumerate(kept[:MOST_CHANGES], 1)}
+    found = {
+        Touch(numbers[touch.change], name): None
+        for touch in answer.touches
+        if touch.change in numbers and (name := " ".join(touch.clause.split())) in clauses
+    }
+    return tuple(sorted(found, key=lambda touch: touch.change))[:MOST_TOUCHES]
 
 
 def _sentences(texts: Sequence[str]) -> tuple[str, ...]:

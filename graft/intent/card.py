@@ -20,6 +20,7 @@ from graft.risk import Risk, highest
 __all__ = [
     "Card",
     "OutOfScope",
+    "Pointer",
     "Statement",
     "Status",
     "Verdict",
@@ -75,6 +76,15 @@ class OutOfScope(msgspec.Struct, frozen=True, kw_only=True):
     by: str
 
 
+class Pointer(msgspec.Struct, frozen=True, kw_only=True):
+    """A behaviour change (its number on the card) that the writer thinks falls under an approved clause. Nobody has
+    checked that."""
+
+    change: int
+    record: str
+    clause: str
+
+
 class Card(msgspec.Struct, frozen=True, kw_only=True):
     """Everything known about one head. `risk` is final; the other classes say where it came from."""
 
@@ -89,6 +99,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     out_of_scope: tuple[OutOfScope, ...] = ()
     missed: tuple[str, ...] = ()
     """Behaviour changes that the verifier found and the card does not mention."""
+    touches: tuple[Pointer, ...] = ()
 
     risk: Risk
     floor: Floor

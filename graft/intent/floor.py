@@ -15,7 +15,16 @@ from graft.globs import Glob, GlobSet
 from graft.intent import paths
 from graft.risk import Risk, highest
 
-__all__ = ["CHANGE_RULES", "FILE_RULES", "PATH_ROWS", "Floor", "Reason", "assess", "file_risk"]
+__all__ = [
+    "CHANGE_RULES",
+    "FILE_RULES",
+    "INTENT_RECORD",
+    "PATH_ROWS",
+    "Floor",
+    "Reason",
+    "assess",
+    "file_risk",
+]
 
 KNOWN_STATUSES = frozenset(("added", "removed", "modified", "renamed", "copied", "changed", "unchanged"))
 LOST_TEST_LINES = 10
@@ -78,6 +87,8 @@ PATH_ROWS: tuple[tuple[str, str], ...] = (
     ("sensitive_path", "a path this installation or repository calls sensitive"),
 )
 
+INTENT_RECORD = ("intent_record", "an approved intent record or its evidence")
+
 FILE_RULES: tuple[FileRule, ...] = (
     FileRule("test_deleted", Risk.SENSITIVE, "a deleted test", _deleted_test),
     FileRule("test_shrunk", Risk.LOGIC, f"a test that lost {LOST_TEST_LINES} or more lines", _shrunk_test),
@@ -109,18 +120,21 @@ def assess(
     sensitive: Sequence[Glob] = (),
     omissions: Iterable[tuple[str, str]] = (),
     injection: Iterable[str] = (),
+    records: Iterable[str] = (),
 ) -> Floor:
     """The floor of one change.
 
     `sensitive` are the globs of the installation and of the base branch's graft.yaml. `omissions` are
     (path, why) of what the model is not shown, `injection` the names of markers found in text of the pull
-    request; both make the change at least `logic`. A change without files whose list is whole is `trivial`.
+    request; both make the change at least `logic`. `records` are the paths of approved intent and of its evidence that
+    the change edits, which makes it `sensitive`. A change without files whose list is whole is `trivial`.
     """
     extra = GlobSet(sensitive)
     reasons: list[Reason] = [
         Reason(code="incomplete", risk=Risk.SENSITIVE, detail=code) for code in snapshot.incomplete
     ]
     reasons += [reason for file in snapshot.files for reason in _of_file(file, extra)]
+    reasons += [Reason(code=INTENT_RECORD[0], risk=Risk.SENSITIVE, path=path) for path in records]
     reasons += _of_size(snapshot)
     reasons += [Reason(code="not_shown", risk=Risk.LOGIC, path=path, detail=why) for path, why in omissions]
     reasons += [Reason(code="injection", risk=Risk.LOGIC, detail=marker) for marker in injection]

@@ -26,7 +26,7 @@ __all__ = [
     "writer_prompt",
 ]
 
-PROMPT_VERSION = "1"
+PROMPT_VERSION = "2"
 
 LONGEST_TITLE = 1_000
 LONGEST_BODY = 20_000
@@ -68,6 +68,10 @@ Your task: write the intent card of a pull request.
   important first, at most 12. Name the removed behaviour too: checks, limits, tests, error handling that are gone.
   Empty when nothing observable changes.
 - out_of_scope: files whose change the goal does not explain, with a short reason. Use exact paths from the file list.
+- touches: where the message has a block of approved clauses, the ones that a reader should compare with a behaviour
+  change. change is the number of that entry of behavior_changes, counted from 1; clause is the name at the start of
+  the clause's line, such as "0007-refunds R3". A clause says what somebody wants, never what the diff does. Empty when
+  no clause is given or none is about the same behaviour.
 - risk: the class of the whole change, and risk_reason: one sentence why."""
 
 VERIFIER_SYSTEM = f"""{_COMMON}
@@ -101,7 +105,12 @@ def _list(items: dict[str, Any]) -> dict[str, Any]:
 
 _SCOPE = _list(_object(path=_TEXT, reason=_TEXT))
 WRITER_SCHEMA = _object(
-    goal=_TEXT, behavior_changes=_list(_TEXT), out_of_scope=_SCOPE, risk=_RISK, risk_reason=_TEXT
+    goal=_TEXT,
+    behavior_changes=_list(_TEXT),
+    out_of_scope=_SCOPE,
+    touches=_list(_object(change={"type": "integer"}, clause=_TEXT)),
+    risk=_RISK,
+    risk_reason=_TEXT,
 )
 VERIFIER_SCHEMA = _object(
     claims=_list(
@@ -126,11 +135,15 @@ def writer_prompt(
     files: Sequence[ChangedFile],
     excerpt: Excerpt,
     incomplete: Sequence[str],
+    clauses: Sequence[tuple[str, str]] = (),
 ) -> str:
-    """The writer's message. `issue` is the linked issue's title and body."""
+    """The writer's message. `issue` is the linked issue's title and body, `clauses` the approved ones by name."""
     blocks = [("title", _cut(title, LONGEST_TITLE)), ("description", _cut(body, LONGEST_BODY))]
     if issue is not None:
         blocks.append(("linked issue", _cut(f"{issue[0][:LONGEST_TITLE]}\n\n{issue[1]}", LONGEST_ISSUE)))
+    if clauses:
+        lines = (f"{name}: {' '.join(text.split())}" for name, text in clauses)
+        blocks.append(("approved clauses", "\n".join(lines)))
     return _message(
         "Write the intent card of this pull request.",
         [*blocks, *_diff_blocks(files, excerpt)],

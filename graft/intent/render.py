@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
 from graft.intent.card import Card, Statement, Status, VerifierStatus
-from graft.intent.floor import CHANGE_RULES, FILE_RULES, PATH_ROWS, Floor
+from graft.intent.floor import CHANGE_RULES, FILE_RULES, INTENT_RECORD, PATH_ROWS, Floor
 from graft.markdown import code_span, escape_prose
 from graft.risk import Risk
 
@@ -24,7 +24,7 @@ _MOST_OMISSIONS = 20
 _MOST_SUSPICIONS = 12
 
 _RULES = {
-    **dict(PATH_ROWS),
+    **dict((*PATH_ROWS, INTENT_RECORD)),
     **{rule.code: rule.says for rule in FILE_RULES},
     **{rule.code: rule.says for rule in CHANGE_RULES},
     "incomplete": "the list of files is not complete",
@@ -179,6 +179,16 @@ def _content(card: Card) -> Iterable[str]:
             for item in card.out_of_scope
         )
         yield "\n".join(["**Out of scope**, not explained by the goal:", "", *lines])
+    if card.touches:
+        pointers: dict[int, list[str]] = {}
+        for touch in card.touches:
+            pointers.setdefault(touch.change, []).append(
+                code_span(f"{touch.record} {touch.clause}", limit=_PATH)
+            )
+        lines = (f"- change {number}: {', '.join(found)}" for number, found in pointers.items())
+        yield "\n".join(
+            ["**Compare with approved intent** (the writer's pointers; nothing checks them):", "", *lines]
+        )
 
 
 def _claim(statement: Statement) -> str:

@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from graft.changes import ChangedFile, Snapshot
 from graft.globs import Glob
 from graft.intent import prompts
-from graft.intent.answers import VerifierAnswer, WriterAnswer, verifier_reader, writer_reader
-from graft.intent.card import Card, OutOfScope, Statement, Status, VerifierStatus, final_risk
+from graft.intent.answers import Touch, VerifierAnswer, WriterAnswer, verifier_reader, writer_reader
+from graft.intent.card import Card, OutOfScope, Pointer, Statement, Status, VerifierStatus, final_risk
 from graft.intent.excerpt import DIFF_TOKENS, Excerpt, cut_to, fit
 from graft.intent.fingerprint import diff_fingerprint, keyed_hash
 from graft.intent.floor import assess, file_risk
@@ -29,6 +29,7 @@ from graft.risk import Risk
 
 __all__ = [
     "CardInputs",
+    "Clause",
     "LinkedIssue",
     "Models",
     "card_without_model",
@@ -53,6 +54,23 @@ class LinkedIssue(msgspec.Struct, frozen=True, kw_only=True):
         return f"LinkedIssue(number={self.number})"
 
 
+class Clause(msgspec.Struct, frozen=True, kw_only=True):
+    """A clause of an approved intent record: what somebody wants, in their words. `change` says what the pull
+    request does to its wording (`edited`, `added`, `removed`); empty where it stands."""
+
+    record: str
+    clause: str
+    text: str
+    change: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.record} {self.clause}"
+
+    def __repr__(self) -> str:
+        return f"Clause({self.name!r})"
+
+
 class Models(msgspec.Struct, frozen=True, kw_only=True):
     """Model ids. `count_tokens` asks the service for the size of a diff instead of estimating it."""
 
@@ -62,13 +80,19 @@ class Models(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CardInputs(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a card is made from. `hash_key` keeps stored hashes of the texts from being tried out."""
+    """Everything a card is made from. `hash_key` keeps stored hashes of the texts from being tried out.
+
+    `clauses` are approved intent that the writer may point to, the ones that the change edits first; `records` the
+    changed paths of approved intent and its evidence.
+    """
 
     snapshot: Snapshot
     title: str = ""
     body: str = ""
     issue: LinkedIssue | None = None
     sensitive: tuple[Glob, ...] = ()
+    clauses: tuple[Clause, ...] = ()
+    records: tuple[str, ...] = ()
     hash_key: bytes = b""
 
     def __repr__(self) -> str:
@@ -76,7 +100,7 @@ class CardInputs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def input_hash(inputs: CardInputs, models: Models | None) -> str:
-    """Changes with anything that the writer reads besides the diff: texts, issue, models, prompt version."""
+    """Changes with anything that the writer reads besides the diff: texts, issue, clauses, models, prompt version."""
     issue = inputs.issue
     return keyed_hash(
         inputs.hash_key,
@@ -89,6 +113,7 @@ def input_hash(inputs: CardInputs, models: Models | None) -> str:
             str(issue.number) if issue else None,
             issue.title if issue else None,
             issue.body if issue else None,
+            *(part for clause in inputs.clauses for part in (clause.name, clause.change, clause.text)),
         ),
     )
 
@@ -136,11 +161,13 @@ def carry_over(card: Card, inputs: CardInputs, models: Models) -> Card:
     """
     excerpt = cut_to(inputs.snapshot.files, risk_of=_risk_of(inputs), room=DIFF_TOKENS * 5 // 2)
     fresh = _start(inputs, excerpt, models, known=card.suspicions)
+    clauses = {(clause.record, clause.clause) for clause in inputs.clauses}
     return _finished(
         replace(
             card,
             base_sha=fresh.base_sha,
             head_sha=fresh.head_sha,
+            touches=tuple(touch for touch in card.touches if (touch.record, touch.clause) in clauses),
             floor=fresh.floor,
             suspicions=fresh.suspicions,
             omissions=fresh.omissions,
@@ -172,9 +199,14 @@ class _Asking:
             files=inputs.snapshot.files,
             excerpt=self._excerpt,
             incomplete=inputs.snapshot.incomplete,
+            clauses=[
+                (clause.name, f"({clause.change} here) {clause.text}" if clause.change else clause.text)
+                for clause in inputs.clauses
+            ],
         )
         request = _request(purpose, model, prompts.WRITER_SYSTEM, prompt, prompts.WRITER_SCHEMA)
-        return await ask(self._llm, request, read=writer_reader(self._paths), gate=self._gate)
+        read = writer_reader(self._paths, {clause.name for clause in inputs.clauses})
+        return await ask(self._llm, request, read=read, gate=self._gate)
 
     async def verify(self, model: str, claims: Sequence[tuple[str, str]]) -> Asked[VerifierAnswer]:
         prompt = prompts.verifier_prompt(
@@ -201,7 +233,15 @@ def _request(purpose: str, model: str, system: str, prompt: str, schema: dict[st
 
 
 def _risk_of(inputs: CardInputs) -> Callable[[ChangedFile], Risk]:
-    return lambda file: file_risk(file, sensitive=inputs.sensitive)
+    """The class of a file, which puts the weightiest part of a diff first."""
+    records = frozenset(inputs.records)
+
+    def risk(file: ChangedFile) -> Risk:
+        if not records.isdisjoint(file.paths):
+            return Risk.SENSITIVE
+        return file_risk(file, sensitive=inputs.sensitive)
+
+    return risk
 
 
 def _start(
@@ -222,6 +262,7 @@ def _start(
         sensitive=inputs.sensitive,
         omissions=[(omission.path, omission.why) for omission in excerpt.omissions],
         injection=dict.fromkeys(suspicion.marker for suspicion in suspicions),
+        records=inputs.records,
     )
     return Card(
         status=Status.EMPTY if snapshot.is_empty else Status.UNAVAILABLE,
@@ -258,9 +299,15 @@ def _written(card: Card, asked: Asked[WriterAnswer]) -> Card:
         ),
         risk_writer=answer.risk,
         risk_reason_writer=answer.risk_reason,
+        touches=tuple(_pointer(touch) for touch in answer.touches),
         dropped_paths=answer.dropped_paths,
         writer_model=asked.model,
     )
+
+
+def _pointer(touch: Touch) -> Pointer:
+    record, _, clause = touch.clause.partition(" ")
+    return Pointer(change=touch.change, record=record, clause=clause)
 
 
 async def _checked(card: Card, asking: _Asking, models: Models) -> Card:

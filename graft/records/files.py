@@ -131,10 +131,12 @@ class DiskTree:
 
 
 class MemoryTree:
-    """A mapping of relative paths to bytes, as it was read at one commit."""
+    """A mapping of relative paths to bytes, as it was read at one commit. `refused` says why the content of a path
+    is not there: `symlink`, `too-large` or `unreadable`."""
 
-    def __init__(self, files: Mapping[str, bytes]) -> None:
+    def __init__(self, files: Mapping[str, bytes], refused: Mapping[str, str] | None = None) -> None:
         self.files = files
+        self.refused = refused or {}
         self._entries: dict[str, set[str]] = {}
         for path in files:
             parts = path.split("/")
@@ -143,11 +145,13 @@ class MemoryTree:
 
     def kind(self, path: str) -> str:
         if path in self.files:
-            return "file"
+            return "symlink" if self.refused.get(path) == "symlink" else "file"
         return "dir" if path in self._entries else "missing"
 
     def read(self, path: str) -> bytes:
         _require_file(self.kind(path), path)
+        if path in self.refused:
+            raise FileRefusedError(self.refused[path], path, "was not read: it is too large, or no file")
         return _require_size(self.files[path], path)
 
     def names(self, path: str) -> list[str]:

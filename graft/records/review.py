@@ -6,7 +6,7 @@ the bounds are named in `truncated`, and a broken or missing part counts as stal
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from . import baseline, check, headers, impact
@@ -34,7 +34,8 @@ MAX_TEXT = 500
 
 @dataclass(frozen=True)
 class TouchedClause:
-    """A clause of a record that BASE has approved. `text` is BASE's wording (HEAD's for a new clause), cut."""
+    """A clause of a record that BASE has approved. `text` is BASE's wording (HEAD's for a new clause), cut.
+    `change` is empty where the clause stands as it was."""
 
     record: str
     clause: str
@@ -66,7 +67,7 @@ class RecordsReview:
 
     `status` is `none` when BASE has no approved record, `stale` when HEAD's evidence does not hold or cannot be
     read, else `fresh`. `stale` also lists what has to be run again for a change that is fresh. `protected` are the
-    changed paths that raise the floor.
+    changed paths that raise the floor; `standing` the approved clauses whose wording the change leaves alone.
     """
 
     status: str
@@ -77,6 +78,7 @@ class RecordsReview:
     problems: tuple[str, ...]
     protected: tuple[str, ...]
     truncated: tuple[str, ...]
+    standing: tuple[TouchedClause, ...] = ()
 
     @property
     def edits_protected(self) -> bool:
@@ -90,15 +92,28 @@ class RecordsReview:
 
 
 def relevant(path: str) -> bool:
-    """Whether a caller has to hand over this path; everything else under `.intent/` only has to exist."""
-    return path.startswith(".intent/")
+    """Whether the content of this path is looked at. Of everything else under `.intent/` it only matters that it
+    exists and whether it has changed, so a caller may hand over any bytes that differ when the file does."""
+    folders = (f"{RECORDS}/", f"{RECEIPTS}/", f"{headers.FOLDER}/")
+    return path in (LAWS, APPROVAL, MANIFEST) or path.startswith(folders)
 
 
-def review(base_files: Mapping[str, bytes], head_files: Mapping[str, bytes]) -> RecordsReview:
-    """Compare the sides. Both mappings hold all of `.intent/`, and for oracles any other path that exists."""
-    truncated: list[str] = []
-    base_tree = MemoryTree(_bounded(base_files, "base", truncated))
-    head_tree = MemoryTree(_bounded(head_files, "head", truncated))
+def review(
+    base_files: Mapping[str, bytes],
+    head_files: Mapping[str, bytes],
+    *,
+    base_refused: Mapping[str, str] | None = None,
+    head_refused: Mapping[str, str] | None = None,
+    cut: Sequence[str] = (),
+) -> RecordsReview:
+    """Compare the sides. Both mappings hold all of `.intent/`, and for oracles any other path that exists.
+
+    `base_refused` and `head_refused` say why the content of a path could not be read (`symlink`, `too-large` or
+    `unreadable`); `cut` names what the caller has left out.
+    """
+    truncated = list(cut)
+    base_tree = MemoryTree(_bounded(base_files, "base", truncated), base_refused)
+    head_tree = MemoryTree(_bounded(head_files, "head", truncated), head_refused)
     base, head = load(base_tree), load(head_tree)
     protected = _protected(base_files, head_files, base)
     if not base.approved:
@@ -121,6 +136,25 @@ def review(base_files: Mapping[str, bytes], head_files: Mapping[str, bytes]) -> 
         problems=_cut(problems, MAX_PROBLEMS, "problems", truncated),
         protected=tuple(protected),
         truncated=tuple(truncated),
+        standing=_standing(base, clauses)[:MAX_TOUCHED],
+    )
+
+
+def unreadable(changed: Collection[str], reason: str) -> RecordsReview:
+    """The review of a `.intent/` that could not be read, given the paths there that the change names. Nobody can
+    say then what is approved, so every record counts as it."""
+    protected = sorted(path for path in changed if path.startswith(f"{RECORDS}/") or _is_evidence(path))
+    problem = f".intent/: cannot be read ({reason})"
+    return RecordsReview("stale", (), (), (), (), (problem,), tuple(protected[:MAX_STALE]), ())
+
+
+def _standing(base: Intent, touched: Collection[TouchedClause]) -> tuple[TouchedClause, ...]:
+    edited = {(item.record, item.clause) for item in touched}
+    return tuple(
+        TouchedClause(record.id, clause.id, "", clause.text[:MAX_TEXT], record.path)
+        for record in base.approved
+        for clause in record.clauses
+        if (record.id, clause.id) not in edited
     )
 
 
@@ -137,7 +171,7 @@ def _bounded(files: Mapping[str, bytes], side: str, truncated: list[str]) -> dic
     for path in sorted(files, key=lambda item: (not item.startswith(".intent/"), item)):
         size = len(files[path]) if path.startswith(".intent/") else 0
         if len(kept) >= MAX_FILES or total + size > MAX_TOTAL_BYTES:
-            truncated.append(f"{len(files) - len(kept)} files of {side} were not looked at")
+            truncated.append(f"{len(files) - len(kept)} of {len(files)} files of {side}")
             break
         total += size
         kept[path] = files[path]
