@@ -1,8 +1,9 @@
 """The composition root: settings become connections, connections become actors, and SIGTERM takes them down
 again in the right order.
 
-Everything that runs is listed here. `serve` returns when `stop` is set: first the ingress stops taking
-deliveries and the inbox stops pulling, then running actors finish, partitions go back, connections close.
+Everything that runs is listed here. `serve` returns when `stop` is set: first the ingress stops
+taking deliveries and the inbox stops pulling, then running actors finish, partitions go back, connections close.
+The ingress as a process of its own needs nothing of this: `graft.cli.ingress`.
 """
 
 from __future__ import annotations
@@ -13,8 +14,6 @@ import secrets
 import socket
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
-
-from aiohttp import web
 
 from actors.calls import CallLedger
 from actors.change import ChangeActor
@@ -30,7 +29,7 @@ from actors.services import Services
 from actors.system import ActorSystem
 from graft import __version__, database, ingress, llm, triggers
 from graft.bus import Bus
-from graft.config import Settings
+from graft.config import ActorSettings, Settings
 from graft.github import GitHub, OnCall
 from graft.logs import get_logger
 from graft.metrics import Metrics
@@ -53,9 +52,9 @@ class Daemon:
 
 
 @asynccontextmanager
-async def running(settings: Settings, *, model: llm.LlmClient | None = None) -> AsyncIterator[Daemon]:
-    """Start ingress and actors, and take them down at the end. `model` answers instead of the one in the
-    settings.
+async def running(settings: ActorSettings, *, model: llm.LlmClient | None = None) -> AsyncIterator[Daemon]:
+    """Start the actors, with complete `Settings` the ingress too, and take them down at the end. `model` answers
+    instead of the one in the settings.
 
     Raises ConfigError, naming the variable, when Postgres, NATS or the address cannot be had.
     """
@@ -130,13 +129,13 @@ async def running(settings: Settings, *, model: llm.LlmClient | None = None) -> 
         log.info("draining")
 
 
-async def serve(settings: Settings, stop: asyncio.Event) -> None:
-    """Run until `stop` is set."""
+async def serve(settings: ActorSettings, stop: asyncio.Event) -> None:
+    """Run until `stop` is set: ingress and actors, or with ActorSettings the actors alone."""
     async with running(settings):
         await stop.wait()
 
 
-def _model(settings: Settings) -> llm.LlmClient | None:
+def _model(settings: ActorSettings) -> llm.LlmClient | None:
     if settings.anthropic_api_key is None and settings.anthropic_auth_token is None:
         return None
     key, token = settings.anthropic_api_key, settings.anthropic_auth_token
@@ -182,23 +181,22 @@ def _begin(work: Coroutine[None, None, None], tasks: set[asyncio.Task[None]]) ->
 
 
 async def _listen(
-    stack: AsyncExitStack, settings: Settings, bus: Bus, metrics: Metrics, system: ActorSystem
+    stack: AsyncExitStack, settings: ActorSettings, bus: Bus, metrics: Metrics, system: ActorSystem
 ) -> str:
-    """Serve webhooks, health and metrics; returns the URL."""
+    """Serve health and metrics, and webhooks where the settings have a secret for them; returns the URL."""
     readiness = ingress.Readiness()
-    _add_checks(readiness, system)
-    app = ingress.create_app(settings, bus, readiness, metrics)
-    runner = ingress.runner(app)
-    await runner.setup()
-    stack.push_async_callback(runner.cleanup)
-    site = web.TCPSite(runner, settings.listen.host, settings.listen.port)
-    await site.start()
-    host, port = runner.addresses[0][:2]
-    return f"http://{host}:{port}"
+    if isinstance(settings, Settings):
+        # Troubles of the actors are shown, and no reason to turn deliveries away.
+        _add_checks(readiness, system, blocking=False)
+        app = ingress.create_app(settings, bus, readiness, metrics)
+    else:
+        _add_checks(readiness, system, blocking=True)
+        app = ingress.create_health_app(bus, readiness, metrics)
+    return await ingress.listen(stack, app, settings.listen)
 
 
-def _add_checks(readiness: ingress.Readiness, system: ActorSystem) -> None:
-    """Troubles of the actors: shown, and no reason to turn deliveries away."""
+def _add_checks(readiness: ingress.Readiness, system: ActorSystem, *, blocking: bool) -> None:
+    """What may be wrong with the actors. The App being refused is not this replica's fault: it never blocks."""
 
     async def database_answers() -> str | None:
         async with system.pool.acquire() as connection:
@@ -211,6 +209,6 @@ def _add_checks(readiness: ingress.Readiness, system: ActorSystem) -> None:
     async def app_accepted() -> str | None:
         return None if system.refused is None else "app_refused"
 
-    readiness.add("database", database_answers, blocking=False)
-    readiness.add("partitions", partitions_held, blocking=False)
+    readiness.add("database", database_answers, blocking=blocking)
+    readiness.add("partitions", partitions_held, blocking=blocking)
     readiness.add("github", app_accepted, blocking=False)

@@ -9,7 +9,7 @@ import msgspec
 
 from graft import triggers
 from graft.bus import Bus
-from graft.config import Settings
+from graft.config import ActorSettings
 from graft.database import Connection, Pool
 from graft.github import GitHub, comment
 from graft.llm import LlmClient
@@ -20,7 +20,7 @@ from graft.store import work
 class Services(msgspec.Struct, frozen=True, kw_only=True):
     """Opened once by the daemon, shared by all actors of a process. `llm` is `None` where no model is set."""
 
-    settings: Settings
+    settings: ActorSettings
     pool: Pool
     bus: Bus
     github: GitHub

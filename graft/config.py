@@ -19,7 +19,16 @@ from graft.errors import ConfigError
 from graft.globs import Glob
 from graft.values import Address, Secret
 
-__all__ = ["Address", "BrokerSettings", "DatabaseSettings", "Secret", "Settings", "reference"]
+__all__ = [
+    "ActorSettings",
+    "Address",
+    "BrokerSettings",
+    "DatabaseSettings",
+    "IngressSettings",
+    "Secret",
+    "Settings",
+    "reference",
+]
 
 
 class Variable(Struct, frozen=True, kw_only=True):
@@ -82,6 +91,77 @@ GitHubApiUrl = Annotated[
         values.http_url,
         "Root of the REST API; `https://HOST/api/v3` for GitHub Enterprise Server.",
         default="https://api.github.com",
+    ),
+]
+
+GitHubAppId = Annotated[
+    int,
+    _variable("GITHUB_APP_ID", values.whole(1), "The GitHub App's numeric id.", required=True),
+]
+GitHubAppKey = Annotated[
+    Secret,
+    _variable(
+        "GITHUB_APP_PRIVATE_KEY",
+        values.private_key,
+        "The App's private key: PEM, PEM with `\\n` escapes, base64 of the PEM, or the path of a PEM file.",
+        required=True,
+        secret=True,
+    ),
+]
+
+WebhookSecret = Annotated[
+    Secret,
+    _variable(
+        "GITHUB_WEBHOOK_SECRET",
+        values.secret,
+        "The App's webhook secret.",
+        required=True,
+        secret=True,
+    ),
+]
+PreviousWebhookSecret = Annotated[
+    Secret | None,
+    _variable(
+        "GITHUB_WEBHOOK_SECRET_PREVIOUS",
+        values.secret,
+        "The webhook secret before this one, accepted as well while the secret is being changed.",
+        secret=True,
+    ),
+]
+Listen = Annotated[
+    Address,
+    _variable(
+        "GRAFT_LISTEN",
+        values.address,
+        "`host:port` that webhooks, health and metrics are served on; `0.0.0.0:8080` for all interfaces.",
+        default="127.0.0.1:8080",
+    ),
+]
+IncidentLabel = Annotated[
+    str,
+    _variable(
+        "GRAFT_INCIDENT_LABEL",
+        values.label,
+        "Label that marks an issue or pull request as an incident; upper and lower case are the same.",
+        default="incident",
+    ),
+]
+LogLevel = Annotated[
+    str,
+    _variable(
+        "GRAFT_LOG_LEVEL",
+        values.one_of("debug", "info", "warning", "error"),
+        "Least severe level that is logged: `debug`, `info`, `warning`, `error`.",
+        default="info",
+    ),
+]
+LogFormat = Annotated[
+    str,
+    _variable(
+        "GRAFT_LOG_FORMAT",
+        values.one_of("json", "console"),
+        "`json` (a line each) or `console`.",
+        default="json",
     ),
 ]
 
@@ -165,18 +245,51 @@ class BrokerSettings(_Environment, frozen=True, kw_only=True):
     nats_prefix: NatsPrefix
 
 
-class Settings(_Environment, frozen=True, kw_only=True):
-    """Everything that `graft serve` needs."""
+class AppSettings(_Environment, frozen=True, kw_only=True):
+    """What `graft baseline` and `graft shadow` need: the App, to read, and the database, to store."""
+
+    database_url: DatabaseUrl
+    github_app_id: GitHubAppId
+    github_app_private_key: GitHubAppKey
+    github_api_url: GitHubApiUrl
+
+
+class PurgeSettings(_Environment, frozen=True, kw_only=True):
+    """What `graft purge` needs."""
 
     database_url: DatabaseUrl
     nats_url: NatsUrl
     nats_creds: NatsCredentials = None
     nats_prefix: NatsPrefix
 
-    github_app_id: Annotated[
-        int,
-        _variable("GITHUB_APP_ID", values.whole(1), "The GitHub App's numeric id.", required=True),
-    ]
+
+class IngressSettings(_Environment, frozen=True, kw_only=True):
+    """What `graft ingress` needs: the broker and the webhook secret; no key of the App, no database."""
+
+    nats_url: NatsUrl
+    nats_creds: NatsCredentials = None
+    nats_prefix: NatsPrefix
+    github_app_id: GitHubAppId
+    github_webhook_secret: WebhookSecret
+    github_webhook_secret_previous: PreviousWebhookSecret = None
+    listen: Listen
+    incident_label: IncidentLabel
+    log_level: LogLevel
+    log_format: LogFormat
+
+    def contradictions(self) -> list[str]:
+        return _same_secrets(self.github_webhook_secret, self.github_webhook_secret_previous)
+
+
+class ActorSettings(_Environment, frozen=True, kw_only=True):
+    """What `graft actors` needs: everything but the webhook secret."""
+
+    database_url: DatabaseUrl
+    nats_url: NatsUrl
+    nats_creds: NatsCredentials = None
+    nats_prefix: NatsPrefix
+
+    github_app_id: GitHubAppId
     github_app_slug: Annotated[
         str | None,
         _variable(
@@ -186,46 +299,10 @@ class Settings(_Environment, frozen=True, kw_only=True):
             "Graft's own where GitHub does not say which App wrote them.",
         ),
     ] = None
-    github_app_private_key: Annotated[
-        Secret,
-        _variable(
-            "GITHUB_APP_PRIVATE_KEY",
-            values.private_key,
-            "The App's private key: PEM, PEM with `\\n` escapes, base64 of the PEM, or the path of a PEM file.",
-            required=True,
-            secret=True,
-        ),
-    ]
-    github_webhook_secret: Annotated[
-        Secret,
-        _variable(
-            "GITHUB_WEBHOOK_SECRET",
-            values.secret,
-            "The App's webhook secret.",
-            required=True,
-            secret=True,
-        ),
-    ]
-    github_webhook_secret_previous: Annotated[
-        Secret | None,
-        _variable(
-            "GITHUB_WEBHOOK_SECRET_PREVIOUS",
-            values.secret,
-            "The webhook secret before this one, accepted as well while the secret is being changed.",
-            secret=True,
-        ),
-    ] = None
+    github_app_private_key: GitHubAppKey
     github_api_url: GitHubApiUrl
 
-    listen: Annotated[
-        Address,
-        _variable(
-            "GRAFT_LISTEN",
-            values.address,
-            "`host:port` that webhooks, health and metrics are served on; `0.0.0.0:8080` for all interfaces.",
-            default="127.0.0.1:8080",
-        ),
-    ]
+    listen: Listen
 
     anthropic_api_key: Annotated[
         Secret | None,
@@ -332,15 +409,7 @@ class Settings(_Environment, frozen=True, kw_only=True):
             default="30",
         ),
     ]
-    incident_label: Annotated[
-        str,
-        _variable(
-            "GRAFT_INCIDENT_LABEL",
-            values.label,
-            "Label that marks an issue or pull request as an incident; upper and lower case are the same.",
-            default="incident",
-        ),
-    ]
+    incident_label: IncidentLabel
 
     partitions: Annotated[
         int,
@@ -378,34 +447,32 @@ class Settings(_Environment, frozen=True, kw_only=True):
             default="1",
         ),
     ]
-    log_level: Annotated[
-        str,
-        _variable(
-            "GRAFT_LOG_LEVEL",
-            values.one_of("debug", "info", "warning", "error"),
-            "Least severe level that is logged: `debug`, `info`, `warning`, `error`.",
-            default="info",
-        ),
-    ]
-    log_format: Annotated[
-        str,
-        _variable(
-            "GRAFT_LOG_FORMAT",
-            values.one_of("json", "console"),
-            "`json` (a line each) or `console`.",
-            default="json",
-        ),
-    ]
+    log_level: LogLevel
+    log_format: LogFormat
 
     def contradictions(self) -> list[str]:
         problems = []
         if self.settle_cap_seconds < self.settle_seconds:
             problems.append("GRAFT_SETTLE_CAP_SECONDS: shorter than GRAFT_SETTLE_SECONDS; raise it")
-        if self.github_webhook_secret_previous == self.github_webhook_secret:
-            problems.append(
-                "GITHUB_WEBHOOK_SECRET_PREVIOUS: the same as GITHUB_WEBHOOK_SECRET; unset it or set the new one"
-            )
         return problems
+
+
+class Settings(ActorSettings, frozen=True, kw_only=True):
+    """Everything that `graft serve` needs."""
+
+    github_webhook_secret: WebhookSecret
+    github_webhook_secret_previous: PreviousWebhookSecret = None
+
+    def contradictions(self) -> list[str]:
+        return ActorSettings.contradictions(self) + _same_secrets(
+            self.github_webhook_secret, self.github_webhook_secret_previous
+        )
+
+
+def _same_secrets(secret: Secret, previous: Secret | None) -> list[str]:
+    if previous != secret:
+        return []
+    return ["GITHUB_WEBHOOK_SECRET_PREVIOUS: the same as GITHUB_WEBHOOK_SECRET; unset it or set the new one"]
 
 
 class Effective(Struct, frozen=True, kw_only=True):
@@ -416,10 +483,10 @@ class Effective(Struct, frozen=True, kw_only=True):
     origin: str
 
 
-def effective(settings: Settings) -> tuple[Effective, ...]:
+def effective(settings: ActorSettings) -> tuple[Effective, ...]:
     """Every setting as it is in force. A value that was set to the default counts as the default."""
     found = []
-    for field, variable in variables(Settings).items():
+    for field, variable in variables(type(settings)).items():
         value = getattr(settings, field)
         if value is None:
             found.append(Effective(name=variable.name, value="", origin="unset"))
@@ -437,7 +504,7 @@ _OWN: Final = ("GRAFT_", "GITHUB_APP_", "GITHUB_WEBHOOK_")
 _NOT_SETTINGS: Final = ("GRAFT_TEST_",)
 
 
-def warnings(environment: Mapping[str, str], settings: Settings) -> tuple[str, ...]:
+def warnings(environment: Mapping[str, str], settings: ActorSettings | IngressSettings) -> tuple[str, ...]:
     """What an operator should look at although the start goes on: names and reasons, never values."""
     known = {variable.name for variable in variables(Settings).values()}
     found = []
@@ -445,6 +512,8 @@ def warnings(environment: Mapping[str, str], settings: Settings) -> tuple[str, .
         if name not in known and name.startswith(_OWN) and not name.startswith(_NOT_SETTINGS):
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
             found.append(f"{name}: not a setting of Graft" + (f"; did you mean {near[0]}?" if near else ""))
+    if isinstance(settings, IngressSettings):
+        return tuple(found)
     if any(not glob.pattern.isascii() for glob in settings.sensitive_paths):
         found.append("GRAFT_INTENT_SENSITIVE_PATHS: holds a glob with characters outside ASCII")
     if settings.github_api_url.startswith("http://"):
@@ -465,15 +534,20 @@ def reference() -> str:
         "| variable | default | meaning |",
         "| --- | --- | --- |",
     ]
-    for variable in variables(Settings).values():
+    # Required ones first.
+    for variable in sorted(variables(Settings).values(), key=lambda variable: not variable.required):
         marks = [mark for mark, on in (("required", variable.required), ("secret", variable.secret)) if on]
         default = f"`{variable.default}`" if variable.default is not None else ", ".join(marks)
         lines.append(f"| `{variable.name}` | {default} | {variable.doc} |")
     lines += [
         "",
-        "`graft migrate` reads `DATABASE_URL` only; `graftctl` reads `NATS_URL`, `NATS_CREDS` and",
-        "`GRAFT_NATS_PREFIX`; `graft policy simulate` reads `GITHUB_TOKEN` (a token that may read the repository)",
-        "and `GITHUB_API_URL`. `graft review` reads none.",
+        "`graft actors` reads all but the webhook secrets; `graft ingress` only NATS, `GITHUB_APP_ID`, the webhook",
+        "secrets, `GRAFT_LISTEN`, `GRAFT_INCIDENT_LABEL` and the two of the log.",
+        "",
+        "`graft migrate`, `gate`, `incident`, `metrics` and `report` read `DATABASE_URL` only; `baseline` and",
+        "`shadow` that, `GITHUB_API_URL` and the App's id and key; `purge` that and what `graftctl` reads:",
+        "`NATS_URL`, `NATS_CREDS` and `GRAFT_NATS_PREFIX`. `doctor` reads all. `graft policy simulate` reads",
+        "`GITHUB_TOKEN` (a token that may read the repository) and `GITHUB_API_URL`. `graft review` reads none.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -13,6 +13,7 @@ import hmac
 import re
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from typing import Final
 
@@ -21,8 +22,8 @@ from msgspec import Struct
 
 from graft import payloads
 from graft.bus import Bus, BusUnavailable, StreamFull
-from graft.config import Settings
-from graft.errors import PermanentError
+from graft.config import Address, IngressSettings, Settings
+from graft.errors import ConfigError, PermanentError
 from graft.logs import get_logger
 from graft.metrics import CONTENT_TYPE, Metrics
 
@@ -99,9 +100,22 @@ class _Refused(Exception):
 
 
 def create_app(
-    settings: Settings, bus: Bus, readiness: Readiness, metrics: Metrics, *, limits: Limits | None = None
+    settings: IngressSettings | Settings,
+    bus: Bus,
+    readiness: Readiness,
+    metrics: Metrics,
+    *,
+    limits: Limits | None = None,
 ) -> web.Application:
-    """The application; `readiness` may get more checks while it runs."""
+    """Webhooks, health and metrics; `readiness` may get more checks while it runs."""
+    app = create_health_app(bus, readiness, metrics)
+    receiver = _Receiver(settings, bus, metrics, limits or Limits())
+    app.router.add_post("/webhooks/github", receiver.receive)
+    return app
+
+
+def create_health_app(bus: Bus, readiness: Readiness, metrics: Metrics) -> web.Application:
+    """Health and metrics alone, for a process that takes no deliveries."""
 
     async def broker() -> str | None:
         if not bus.connected:
@@ -113,7 +127,6 @@ def create_app(
         return "stream_full" if backlog.bytes >= _FULL * backlog.max_bytes else None
 
     readiness.add("broker", broker)
-    receiver = _Receiver(settings, bus, metrics, limits or Limits())
 
     async def healthz(_request: web.Request) -> web.Response:
         return web.json_response({"status": "ok"})
@@ -126,7 +139,6 @@ def create_app(
         return web.Response(body=await metrics.scrape(), headers={"Content-Type": CONTENT_TYPE})
 
     app = web.Application()
-    app.router.add_post("/webhooks/github", receiver.receive)
     app.router.add_get("/healthz", healthz)
     app.router.add_get("/readyz", readyz)
     app.router.add_get("/metrics", show_metrics)
@@ -141,10 +153,30 @@ def runner(app: web.Application) -> web.AppRunner:
     return web.AppRunner(app, access_log=None, auto_decompress=False)
 
 
+async def listen(stack: AsyncExitStack, app: web.Application, address: Address) -> str:
+    """Serve an application until the stack unwinds, which lets requests on the way finish; returns its URL.
+
+    Raises ConfigError when the address cannot be had.
+    """
+    served = runner(app)
+    await served.setup()
+    stack.push_async_callback(served.cleanup)
+    try:
+        await web.TCPSite(served, address.host, address.port).start()
+    except OSError as error:
+        raise ConfigError(
+            [f"GRAFT_LISTEN: {error.strerror or type(error).__name__}; choose another address"]
+        ) from None
+    host, port = served.addresses[0][:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
 class _Receiver:
     """One delivery after the other, and the memory they share."""
 
-    def __init__(self, settings: Settings, bus: Bus, metrics: Metrics, limits: Limits) -> None:
+    def __init__(
+        self, settings: IngressSettings | Settings, bus: Bus, metrics: Metrics, limits: Limits
+    ) -> None:
         self._bus = bus
         self._limits = limits
         self._metrics = metrics

@@ -1,4 +1,4 @@
-"""`graft serve` and `graft migrate`: the daemon with settings from the environment."""
+"""`graft serve`, `graft actors` and `graft migrate`: the daemon with settings from the environment."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import os
 import signal
 import sys
 from collections.abc import Coroutine
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import asyncpg
 import click
 import uvloop
 
 from graft import config, database, logs
-from graft.config import DatabaseSettings, Settings
+from graft.config import ActorSettings, DatabaseSettings, IngressSettings, Settings
 from graft.errors import ConfigError
 
 log = logs.get_logger("cli")
@@ -26,20 +26,44 @@ def serve() -> None:
 
     Settings come from the environment; see docs/configuration.md.
     """
+    run_daemon(Settings)
+
+
+@click.command()
+def actors() -> None:
+    """Run the actors without the ingress until SIGTERM or Ctrl-C.
+
+    Needs no webhook secret. Health and metrics are served on GRAFT_LISTEN. Settings come from the environment;
+    see docs/configuration.md.
+    """
+    run_daemon(ActorSettings)
+
+
+def run_daemon(kind: type[ActorSettings]) -> None:
+    """Run what these settings are for until a signal comes."""
     from actors import daemon
 
-    try:
-        settings = Settings.from_env(os.environ)
-    except ConfigError as error:
-        fail(error)
-    logs.configure(level=settings.log_level, form=settings.log_format)
-    for warning in config.warnings(os.environ, settings):
-        log.warning("setting", warning=warning)
+    settings = settings_from_environment(kind)
 
     async def run() -> None:
         await daemon.serve(settings, stop_on_signals())
 
     run_to_end(run())
+
+
+S = TypeVar("S", ActorSettings, IngressSettings)
+
+
+def settings_from_environment(kind: type[S]) -> S:
+    """The settings of a long-running process; logging is set up from them, too."""
+    try:
+        settings = kind.from_env(os.environ)
+    except ConfigError as error:
+        fail(error)
+    logs.configure(level=settings.log_level, form=settings.log_format)
+    for warning in config.warnings(os.environ, settings):
+        log.warning("setting", warning=warning)
+    return settings
 
 
 @click.command()

@@ -1,4 +1,4 @@
-"""`graft serve` as a process of its own, to be killed, frozen and restarted."""
+"""`graft serve`, `graft ingress` and `graft actors` as processes, to be killed, frozen and restarted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Process:
-    """A running daemon; `url` is where it takes webhooks."""
+    """A running daemon; `url` is where it serves what it serves."""
 
     def __init__(self, process: asyncio.subprocess.Process, url: str, reading: asyncio.Task[None]) -> None:
         self._process = process
@@ -44,13 +44,15 @@ class Process:
         return code
 
 
-async def start(environment: Mapping[str, str], *, log: list[dict[str, object]] | None = None) -> Process:
+async def start(
+    environment: Mapping[str, str], *, command: str = "serve", log: list[dict[str, object]] | None = None
+) -> Process:
     """Start a daemon and return when it is ready. Its log lines go to `log`."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
         "graft",
-        "serve",
+        command,
         cwd=ROOT,
         env={"PATH": os.environ["PATH"], "GRAFT_LISTEN": "127.0.0.1:0", **environment},
         stdin=asyncio.subprocess.DEVNULL,
@@ -81,9 +83,9 @@ async def start(environment: Mapping[str, str], *, log: list[dict[str, object]] 
 
 
 @asynccontextmanager
-async def serving(environment: Mapping[str, str]) -> AsyncIterator[Process]:
+async def serving(environment: Mapping[str, str], *, command: str = "serve") -> AsyncIterator[Process]:
     """A daemon for the length of the block; killed at the end if it still runs."""
-    process = await start(environment)
+    process = await start(environment, command=command)
     try:
         yield process
     finally:

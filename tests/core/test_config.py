@@ -18,7 +18,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graft import config
-from graft.config import Address, BrokerSettings, DatabaseSettings, Secret, Settings
+from graft.config import (
+    ActorSettings,
+    Address,
+    BrokerSettings,
+    DatabaseSettings,
+    IngressSettings,
+    Secret,
+    Settings,
+)
 from graft.errors import ConfigError
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"
@@ -74,11 +82,11 @@ def test_all_problems_come_at_once_and_name_no_value() -> None:
         "NATS_URL",
         "GITHUB_APP_ID",
         "GITHUB_APP_PRIVATE_KEY",
-        "GITHUB_WEBHOOK_SECRET",
         "GRAFT_LISTEN",
         "GRAFT_INTENT_SENSITIVE_PATHS",
         "GRAFT_INTENT_SENSITIVE_PATHS",
         "GRAFT_SETTLE_SECONDS",
+        "GITHUB_WEBHOOK_SECRET",
     ]
     assert SENTINEL not in str(caught.value)
     globs = [problem for problem in caught.value.problems if "SENSITIVE" in problem]
@@ -287,6 +295,19 @@ def test_operators_and_migrations_need_only_their_own(environment: dict[str, str
     assert (broker.nats_url.value, broker.nats_prefix, broker.nats_creds) == ("nats://x:4222", "graft", None)
     with pytest.raises(ConfigError, match=r"\ADATABASE_URL: not set; [^;]*\Z"):
         DatabaseSettings.from_env({})
+
+
+def test_ingress_and_actors_need_only_their_own(environment: dict[str, str]) -> None:
+    held_back = ("DATABASE_URL", "GITHUB_APP_PRIVATE_KEY")
+    ingress = IngressSettings.from_env({n: text for n, text in environment.items() if n not in held_back})
+    assert ingress.github_webhook_secret == Settings.from_env(environment).github_webhook_secret
+    actors = ActorSettings.from_env({n: t for n, t in environment.items() if n != "GITHUB_WEBHOOK_SECRET"})
+    assert not isinstance(actors, Settings)
+    assert "GITHUB_WEBHOOK_SECRET" not in {each.name for each in config.effective(actors)}
+    same = {**environment, "GITHUB_WEBHOOK_SECRET_PREVIOUS": environment["GITHUB_WEBHOOK_SECRET"]}
+    with pytest.raises(ConfigError, match="the same as"):
+        IngressSettings.from_env(same)
+    assert ActorSettings.from_env(same) == actors
 
 
 def test_misspelt_names_and_odd_values_are_warned_of(environment: dict[str, str]) -> None:
