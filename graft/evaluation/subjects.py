@@ -10,7 +10,8 @@ none                     no model: floors and what can be said without a card
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from graft.errors import ConfigError
@@ -19,22 +20,57 @@ from graft.evaluation.cases import Case
 from graft.evaluation.recording import Replay
 from graft.evaluation.scripted import VERIFIERS, WRITERS, Scripted
 from graft.intent import Models
-from graft.llm import LlmClient, NoModel
+from graft.llm import LlmClient, LlmRequest, LlmResult, NoModel
 
 __all__ = ["Live", "subjects"]
 
 
-class Live:
-    """Somebody who answers whatever they are asked, the same for every case."""
+_TRIES = 5
+_LONGEST_WAIT = 120.0
+Sleep = Callable[[float], Awaitable[None]]
 
-    def __init__(self, name: str, client: LlmClient, models: Models, *, is_paid: bool = True) -> None:
+
+class Live:
+    """Somebody who answers whatever they are asked, the same for every case.
+
+    A call that fails for a while (rate limit, overload, a lost connection) is made again, at most four times: a run
+    measures answers, and not how busy a service was. The waits are no part of the measured time.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        client: LlmClient,
+        models: Models,
+        *,
+        is_paid: bool = True,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
         self.name = name
         self.models = models
         self.is_paid = is_paid
-        self._client = client
+        self._client = _Patient(client, sleep)
 
     def client(self, case: Case, probe: Probe) -> LlmClient:
         return self._client
+
+
+class _Patient:
+    def __init__(self, client: LlmClient, sleep: Sleep) -> None:
+        self._client = client
+        self._sleep = sleep
+
+    async def complete(self, request: LlmRequest) -> LlmResult:
+        for tried in range(1, _TRIES):
+            result = await self._client.complete(request)
+            if not result.outcome.is_temporary:
+                return result
+            wait = 2.0**tried if result.retry_after is None else result.retry_after
+            await self._sleep(min(wait, _LONGEST_WAIT))
+        return await self._client.complete(request)
+
+    async def count_tokens(self, model: str, text: str) -> int | None:
+        return await self._client.count_tokens(model, text)
 
 
 def subjects(spec: str, *, models: Models, connect: Callable[[], LlmClient]) -> tuple[Subject, ...]:

@@ -24,7 +24,7 @@ def writer(*changes: str, goal: str = "The archive gets more chances.") -> FakeM
         "risk": "logic",
         "risk_reason": "",
     }
-    return FakeModel().says("writer", answer).fails("verifier", Outcome.TIMEOUT)
+    return FakeModel().says("writer", answer).fails("verifier", Outcome.REFUSED)
 
 
 async def scores(case: Case, model: FakeModel, judge: Judge | None) -> dict[str, Any]:
