@@ -27,15 +27,18 @@ from graft import intent
 from graft.changes import Snapshot
 from graft.database import Connection
 from graft.github import GitHubRefused, issues
-from graft.intent import Card, CardInputs, LinkedIssue, Models, Status, VerifierStatus
+from graft.intent import Card, CardInputs, Clause, LinkedIssue, Models, Status, VerifierStatus
 from graft.policy import Card as PolicyCard
 from graft.policy import LoadedPolicy
 from graft.provenance import Provenance
+from graft.records import RecordsReview
 from graft.store import cards, work
 from graft.store.cards import CardRow
 
 # A title or body can be edited for ever; a model is asked this often for one head.
 CARDS_PER_HEAD = 4
+# About 3,000 tokens in plain records, 5,000 at worst.
+MOST_CLAUSES = 40
 # Failures that may pass by themselves are tried again this often, after 30 s, 1, 2 and 4 minutes.
 TRIES = 5
 FIRST_RETRY_SECONDS = 30.0
@@ -43,7 +46,8 @@ LONGEST_RETRY_SECONDS = 900.0
 
 
 class Findings(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found out about one head without a model. `rules` is the card that the rules alone give."""
+    """What was found out about one head without a model. `rules` is the card that the rules alone give; `records`
+    is there where base or head has intent records."""
 
     base_sha: str
     snapshot: Snapshot
@@ -51,6 +55,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     policy: LoadedPolicy
     inputs: CardInputs
     rules: Card
+    records: RecordsReview | None
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,6 +115,7 @@ class Carding:
         snapshot: Snapshot,
         provenance: Provenance,
         policy: LoadedPolicy,
+        records: RecordsReview | None,
     ) -> Findings:
         """The rules' own card, and what a model would be given."""
         extra = policy.policy.sensitive_paths if policy.policy else ()
@@ -119,6 +125,8 @@ class Carding:
             body=reading.pull.body,
             issue=await self._issue(reading, provenance),
             sensitive=(*self.services.settings.sensitive_paths, *extra),
+            clauses=_clauses(records),
+            records=records.protected if records else (),
             hash_key=self._hash_key,
         )
         return Findings(
@@ -128,6 +136,7 @@ class Carding:
             policy=policy,
             inputs=inputs,
             rules=intent.card_without_model(inputs),
+            records=records,
         )
 
     async def _issue(self, reading: Reading, provenance: Provenance) -> LinkedIssue | None:
@@ -288,6 +297,14 @@ class Carding:
 
         await run.finish(also=store)
         return row.id
+
+
+def _clauses(records: RecordsReview | None) -> tuple[Clause, ...]:
+    """The approved clauses that the writer may point to: what the change edits, then what stands."""
+    touched = (*records.clauses, *records.standing)[:MOST_CLAUSES] if records else ()
+    return tuple(
+        Clause(record=item.record, clause=item.clause, text=item.text, change=item.change) for item in touched
+    )
 
 
 def _until_tomorrow(card_id: UUID) -> float:

@@ -1,8 +1,8 @@
 """The actor of one pull request: everything about it happens here, one thing after the other.
 
 A run does what is due, in this order: is the pull request still there and open; one snapshot of its head;
-provenance; floor; card; policy; publish, and in the same commit the needs are done. A step that changed
-nothing writes nothing, so a run is safe to repeat, whoever asked for it and however often.
+provenance; the base's policy and intent records; floor; card; verdict; publish, and in the same commit the
+needs are done. A step that changed nothing writes nothing, so a run is safe to repeat, whoever asked for it and however often.
 
 Provenance and floor are shown at once, with the card marked as in the making. The model is asked once the
 pushes have settled; a newer head cancels the call.
@@ -15,7 +15,7 @@ import asyncio
 from actors import reactions, reviewers, showing
 from actors.carding import Carding, Findings, Shown
 from actors.publish import Overtaken, publish
-from actors.reading import Reading, Snapshots, find_repository, read_policy, read_pull
+from actors.reading import Reading, Snapshots, find_repository, read_pull, read_rules
 from actors.services import Services
 from actors.system import Run
 from graft.database import Connection
@@ -23,6 +23,7 @@ from graft.errors import PermanentError
 from graft.github import repositories
 from graft.logs import get_logger
 from graft.provenance import resolve
+from graft.records import Memory
 from graft.store import cards, changes, work
 from graft.store.installations import Repository
 from graft.triggers import EVERYTHING, pull_address
@@ -41,6 +42,7 @@ class ChangeActor:
     def __init__(self, services: Services) -> None:
         self.services = services
         self.snapshots = Snapshots()
+        self.memory = Memory()
         self.carding = Carding(services)
 
     async def run(self, run: Run) -> None:
@@ -93,8 +95,8 @@ class ChangeActor:
             branch=pull.head_ref,
             body=pull.body,
         )
-        policy = await read_policy(reading, base_sha)
-        return await self.carding.weigh(reading, base_sha, snapshot, provenance, policy)
+        policy, records = await read_rules(reading, base_sha, snapshot, self.memory)
+        return await self.carding.weigh(reading, base_sha, snapshot, provenance, policy, records)
 
     async def _write(self, run: Run, reading: Reading, findings: Findings) -> Shown:
         """Have the card written; a newer head cancels the call."""

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from actors.inspection import Inspection, card_of, provenance_of, verdict_of
 from actors.services import Services
-from graft import control, policy
+from graft import control, policy, records
 from graft.control import Because
 from graft.errors import GraftError
 from graft.github import CommitFiles, pulls, snapshot
@@ -72,7 +72,8 @@ class Explaining:
         """The verdict with the names of its rules, and the facts where they are still the ones that decided."""
         client = self.services.github.installation(subject.installation_id)
         try:
-            loaded = await policy.load(CommitFiles(client, subject.full_name, verdict.base_sha))
+            base = CommitFiles(client, subject.full_name, verdict.base_sha)
+            loaded = await policy.load(base)
             if loaded.policy is None or loaded.policy.hash != stored["policy_hash"]:
                 return verdict, "changed"
             named = _with_names(verdict, [rule.name for rule in loaded.policy.rules])
@@ -87,6 +88,8 @@ class Explaining:
                 number=subject.pr_number,
                 expected=pull.counts,
             )
+            head = CommitFiles(client, subject.full_name, verdict.head_sha)
+            intent = await records.read(base, head, change, records.Memory())
         except GraftError as error:
             return verdict, f"GitHub: {getattr(error, 'reason', type(error).__name__)}"
         facts = Facts(
@@ -103,6 +106,7 @@ class Explaining:
             base_ref=verdict.base_ref,
             draft=pull.draft,
             task_linked=subject.task_linked,
+            records=intent.status if intent else "none",
         )
         decision = policy.decide(loaded, facts)
         if decision.rule_codes() != stored["rules"] or decision.outcome != verdict.outcome:

@@ -33,12 +33,13 @@ VERIFY_SECONDS = 20.0
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """A check run to show."""
+    """A check run to show; with `only_update`, where this head has one of that name already."""
 
     name: str
     output: checks.Output
     external_id: str
     actions: tuple[checks.Action, ...] = ()
+    only_update: bool = False
 
 
 class Publication(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,7 +98,8 @@ async def publish(
     async with services.pool.acquire() as connection:
         stored = await changes.check_runs(connection, change.id, publication.head_sha)
         mine = await cards.ids(connection, change.id) | {str(change.id)}
-    wanted = [c for c in publication.checks if _differs(c, stored.get(c.name), publication)]
+    shown = [c for c in publication.checks if not c.only_update or c.name in stored]
+    wanted = [c for c in shown if _differs(c, stored.get(c.name), publication)]
     run.say("waiting for a write permit")
     await installation.write_permit(1 + len(wanted))
 
@@ -109,7 +111,7 @@ async def publish(
         raise await _refusal(services, run, change)
     if leased.abandoned:
         publication = msgspec.structs.replace(publication, thorough=True)
-        wanted = list(publication.checks)
+        wanted = shown
 
     def guard() -> None:
         if time.monotonic() > began + PUBLISH_SECONDS - REQUEST_SECONDS:

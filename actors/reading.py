@@ -12,11 +12,13 @@ import msgspec
 
 from actors.services import Services
 from actors.system import Run
+from graft import records
 from graft.changes import Snapshot
 from graft.database import Connection
 from graft.errors import PermanentError, TransientError
 from graft.github import CommitFiles, Installation, NotFound, pulls, repositories, snapshot
 from graft.policy import LoadedPolicy, load
+from graft.records import RecordsReview
 from graft.store import changes, installations
 from graft.store.changes import Change, PullFacts
 from graft.store.installations import ListedRepository, Repository
@@ -153,6 +155,12 @@ async def _store(connection: Connection, repository: Repository, pull: pulls.Pul
     )
 
 
-async def read_policy(reading: Reading, base_sha: str) -> LoadedPolicy:
-    """The policy at the base branch's commit; never the pull request's own copy."""
-    return await load(CommitFiles(reading.client, reading.repository.full_name, base_sha))
+async def read_rules(
+    reading: Reading, base_sha: str, found: Snapshot, memory: records.Memory
+) -> tuple[LoadedPolicy, RecordsReview | None]:
+    """The policy at the base branch's commit, never the pull request's own copy, and what the pull request does to
+    the intent that is approved there. Both look at the base through the same reads; `None` without records."""
+    full_name = reading.repository.full_name
+    base = CommitFiles(reading.client, full_name, base_sha)
+    head = CommitFiles(reading.client, full_name, reading.pull.head_sha)
+    return await load(base), await records.read(base, head, found, memory)

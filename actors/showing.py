@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from msgspec.structs import replace
+
 from actors.carding import Findings, Shown
 from actors.publish import Check, Publication
 from actors.reading import Reading
-from graft import intent, policy, provenance
+from graft import intent, policy, provenance, records
 from graft.database import Connection
 from graft.github import checks
 from graft.intent import Status
@@ -17,6 +19,9 @@ from graft.store import results
 from graft.store.results import CommitRow, ProvenanceRow, VerdictRow
 
 FOOTER = "Graft reports. It never blocks and never approves."
+
+
+NO_RECORDS = ("No intent records", "Neither the base branch nor this head has `.intent/`.")
 
 
 def decide(reading: Reading, findings: Findings, shown: Shown) -> Decision | None:
@@ -40,6 +45,7 @@ def decide(reading: Reading, findings: Findings, shown: Shown) -> Decision | Non
             base_ref=reading.pull.base_ref,
             draft=reading.pull.draft,
             task_linked=bool(found.tasks),
+            records=findings.records.status if findings.records else "none",
         ),
     )
 
@@ -59,8 +65,13 @@ def publication(
         "intent": intent.render_section(shown.card, **_state(shown)),
         "provenance": provenance.render_section(findings.provenance),
         "policy": policy.render_section(decision) if decision else _policy_waits(reading.pull.head_sha),
+        "records": records.render_section(findings.records) if findings.records else None,
     }
     found = [_check(checks.PROVENANCE, provenance.check_output(findings.provenance), change_id)]
+    if findings.records is not None:
+        found.append(_check(checks.RECORDS, records.check_output(findings.records), change_id))
+    else:
+        found.append(replace(_check(checks.RECORDS, NO_RECORDS, change_id), only_update=True))
     if decision is not None:
         output = intent.check_output(shown.card, **_state(shown))
         buttons = _buttons() if shown.card.status in (Status.READY, Status.UNVERIFIED) else ()

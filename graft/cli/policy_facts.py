@@ -11,11 +11,12 @@ from pathlib import Path
 
 import msgspec
 
-from graft import intent, provenance
+from graft import intent, provenance, records
 from graft.changes import Snapshot
 from graft.cli.policy_sources import LocalCommit, read_file
 from graft.git import Repository
 from graft.policy import Card, Decision, Facts, LoadedPolicy, decide, load
+from graft.records import RecordsReview
 from graft.risk import Risk, highest
 
 
@@ -32,13 +33,14 @@ def of_range(repo: Path, text: str, file: Path | None, assumed: Assumed) -> Deci
     """Judge `BASE..HEAD` by the policy on BASE, or by `file`. Raises `GitError`."""
     repository = Repository.open(repo)
     range_ = repository.resolve(text)
-    loaded = (
-        read_file(str(file)) if file is not None else asyncio.run(load(LocalCommit(repository, range_.base)))
-    )
+    base, head = LocalCommit(repository, range_.base), LocalCommit(repository, range_.head)
+    loaded = read_file(str(file)) if file is not None else asyncio.run(load(base))
     snapshot = repository.snapshot(range_)
+    found = asyncio.run(records.read(base, head, snapshot, records.Memory()))
     who = provenance.resolve(snapshot.commits, truncated=snapshot.commits_truncated)
     base_ref = text.split("..")[0].removeprefix("origin/") or "HEAD"
-    return decide(loaded, gather(snapshot, loaded, who, assumed, base_ref=base_ref, labels=assumed.labels))
+    facts = gather(snapshot, loaded, who, assumed, records=found, base_ref=base_ref, labels=assumed.labels)
+    return decide(loaded, facts)
 
 
 def gather(
@@ -47,14 +49,17 @@ def gather(
     who: provenance.Provenance,
     assumed: Assumed,
     *,
+    records: RecordsReview | None,
     base_ref: str,
     labels: tuple[str, ...],
     draft: bool = False,
     injection: tuple[str, ...] = (),
 ) -> Facts:
-    """Put together what the policy looks at. Intent records are not looked at: they count as `none`."""
+    """Put together what the policy looks at."""
     sensitive = loaded.policy.sensitive_paths if loaded.policy is not None else ()
-    floor = intent.assess(snapshot, sensitive=sensitive, injection=injection)
+    floor = intent.assess(
+        snapshot, sensitive=sensitive, injection=injection, records=records.protected if records else ()
+    )
     unsure = Risk.LOGIC if assumed.card is not Card.VERIFIED and not snapshot.is_empty else None
     return Facts(
         files=snapshot.files,
@@ -70,4 +75,5 @@ def gather(
         base_ref=base_ref,
         draft=draft,
         task_linked=bool(who.tasks),
+        records=records.status if records else "none",
     )

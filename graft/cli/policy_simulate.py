@@ -9,7 +9,7 @@ import os
 import re
 from pathlib import Path
 
-from graft import github, intent, provenance
+from graft import github, intent, provenance, records
 from graft.cli.policy_facts import Assumed, gather
 from graft.cli.policy_sources import read_file
 from graft.config import ReaderSettings
@@ -36,7 +36,9 @@ async def of_pull(text: str, file: Path | None, assumed: Assumed) -> Decision:
         change = await snapshot.read_snapshot(
             client, name, base_sha=base, head_sha=pull.head_sha, number=number, expected=pull.counts
         )
-        loaded = read_file(str(file)) if file is not None else await load(CommitFiles(client, name, base))
+        files, head = CommitFiles(client, name, base), CommitFiles(client, name, pull.head_sha)
+        loaded = read_file(str(file)) if file is not None else await load(files)
+        found = await records.read(files, head, change, records.Memory())
     who = provenance.resolve(
         change.commits,
         author=pull.author,
@@ -50,6 +52,7 @@ async def of_pull(text: str, file: Path | None, assumed: Assumed) -> Decision:
         loaded,
         who,
         assumed,
+        records=found,
         base_ref=pull.base_ref,
         labels=(*pull.labels, *assumed.labels),
         draft=pull.draft,

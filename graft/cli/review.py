@@ -1,8 +1,8 @@
 """`graft review`: what Graft says about a pull request, for any range of a local git repository.
 
-Runs with an empty environment and reaches nothing: no server, database, network or key. `graft.yaml` and `.intent/`
-are read at BASE, never at HEAD, as for a pull request. There is no model, so there is no intent card, and the final
-risk is at least `logic`.
+Runs with an empty environment and reaches nothing: no server, database, network or key. `graft.yaml` and `.intent/` are
+read as for a pull request: BASE says what holds, HEAD only what becomes of it. There is no model, so there is no intent
+card, and the final risk is at least `logic`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from pathlib import Path
 import click
 import msgspec
 
-from graft import intent, policy, provenance
+from graft import intent, policy, provenance, records
 from graft.changes import Snapshot
+from graft.cli.policy_sources import LocalCommit
 from graft.errors import GraftError
-from graft.git import Entry, File, Kind, Range, Repository
+from graft.git import Entry, Range, Repository
 
 RECORDS = ".intent"
 EXIT_FAILED = 2
@@ -33,18 +34,21 @@ class Review(msgspec.Struct, frozen=True, kw_only=True):
     provenance: provenance.Provenance
     card: intent.Card
     decision: policy.Decision
-    has_records: bool
+    records: records.RecordsReview | None
 
 
 def analyse(repository: Repository, text: str) -> Review:
     """Review `BASE..HEAD`. Raises `GitError`."""
     range_ = repository.resolve(text)
     snapshot = repository.snapshot(range_)
-    base = _Base(repository, range_.base)
-    loaded = asyncio.run(policy.load(base))
+    base, head = _Commit(repository, range_.base), _Commit(repository, range_.head)
+    loaded, intents = asyncio.run(_rules(base, head, snapshot))
     sensitive = loaded.policy.sensitive_paths if loaded.policy is not None else ()
     card = intent.card_without_model(
-        intent.CardInputs(snapshot=snapshot, sensitive=sensitive), reason="no_model"
+        intent.CardInputs(
+            snapshot=snapshot, sensitive=sensitive, records=intents.protected if intents else ()
+        ),
+        reason="no_model",
     )
     base_branch, head_branch = _branches(text)
     who = provenance.resolve(snapshot.commits, truncated=snapshot.commits_truncated, branch=head_branch)
@@ -60,6 +64,7 @@ def analyse(repository: Repository, text: str) -> Review:
         injection_suspected=bool(card.suspicions),
         base_ref=base_branch,
         task_linked=bool(who.tasks),
+        records=intents.status if intents else "none",
     )
     return Review(
         range=range_,
@@ -67,24 +72,27 @@ def analyse(repository: Repository, text: str) -> Review:
         provenance=who,
         card=card,
         decision=policy.decide(loaded, facts),
-        has_records=base.has_records,
+        records=intents,
     )
 
 
-class _Base:
-    """BASE as a policy source. All that is looked for there is asked of git at once."""
+async def _rules(
+    base: _Commit, head: _Commit, snapshot: Snapshot
+) -> tuple[policy.LoadedPolicy, records.RecordsReview | None]:
+    return await policy.load(base), await records.read(base, head, snapshot, records.Memory())
 
-    def __init__(self, repository: Repository, base: str) -> None:
-        self._repository = repository
-        self._base = base
-        self._entries = repository.entries(base, (*policy.CANDIDATES, RECORDS))
-        self.has_records = self._entries[RECORDS].kind is Kind.DIRECTORY
+
+class _Commit(LocalCommit):
+    """A commit of which all that is looked for at the root is asked of git at once."""
+
+    def __init__(self, repository: Repository, commit: str) -> None:
+        super().__init__(repository, commit)
+        self._known: dict[str, Entry] = {}
 
     async def entries(self, paths: Iterable[str]) -> Mapping[str, Entry]:
-        return {path: self._entries[path] for path in paths}
-
-    async def file(self, path: str, *, limit: int) -> File:
-        return self._repository.file(self._base, path, limit=limit)
+        if not self._known:
+            self._known = dict(await super().entries((*policy.CANDIDATES, RECORDS)))
+        return {path: self._known[path] for path in paths}
 
 
 def _branches(text: str) -> tuple[str, str]:
@@ -120,7 +128,7 @@ def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool
 def review(range_: str, repo: Path, as_json: bool) -> None:
     """Analyse the commits that HEAD has and BASE has not, as a pull request from HEAD into BASE.
 
-    Reads graft.yaml and .intent/ at BASE. Exits with 0 when the review was made, 2 when it could not be.
+    What graft.yaml and .intent/ say at BASE holds. Exits with 0 when the review was made, 2 when it could not be.
     """
     try:
         made = analyse(Repository.open(repo), range_)

@@ -13,6 +13,7 @@ from msgspec import Meta, Struct
 
 from graft.policy import Decision
 from graft.provenance import Provenance
+from graft.records import RecordsReview
 
 if TYPE_CHECKING:
     from graft.cli.review import Review
@@ -139,10 +140,33 @@ class CardOut(Struct, frozen=True, kw_only=True):
     reason: Literal["no_model"] | None
 
 
-class RecordsOut(Struct, frozen=True, kw_only=True):
-    """Whether the repository keeps intent records (`.intent/`) at BASE."""
+class TouchedOut(Struct, frozen=True, kw_only=True):
+    """A clause (`0007-refunds R3`) or a law whose approved text the change touches, and what it does to it."""
 
-    status: Literal["none", "present"]
+    name: str
+    change: str
+
+
+class StaleOut(Struct, frozen=True, kw_only=True):
+    """Evidence that does not hold any more, or has to be produced again."""
+
+    kind: str
+    name: str
+    reason: str
+
+
+class RecordsOut(Struct, frozen=True, kw_only=True):
+    """What the change does to the intent that BASE approves (`.intent/`). `none` where BASE approves none; `stale`
+    where the evidence at HEAD does not hold or could not all be read (`not_read`). A path in `protected` makes the
+    change sensitive."""
+
+    status: Literal["none", "fresh", "stale"]
+    clauses: list[TouchedOut]
+    laws: list[TouchedOut]
+    stale: list[StaleOut]
+    problems: list[str]
+    protected: list[str]
+    not_read: list[str]
 
 
 class Document(Struct, frozen=True, kw_only=True):
@@ -194,7 +218,25 @@ def document(made: Review) -> Document:
         card=CardOut(status="empty", reason=None)
         if snapshot.is_empty
         else CardOut(status="unavailable", reason="no_model"),
-        records=RecordsOut(status="present" if made.has_records else "none"),
+        records=_records(made.records),
+    )
+
+
+def _records(found: RecordsReview | None) -> RecordsOut:
+    if found is None:
+        return RecordsOut(
+            status="none", clauses=[], laws=[], stale=[], problems=[], protected=[], not_read=[]
+        )
+    return RecordsOut(
+        status=found.status,
+        clauses=[
+            TouchedOut(name=f"{item.record} {item.clause}", change=item.change) for item in found.clauses
+        ],
+        laws=[TouchedOut(name=item.law, change=item.change) for item in found.laws],
+        stale=[StaleOut(kind=item.kind, name=item.name, reason=item.reason) for item in found.stale],
+        problems=list(found.problems),
+        protected=list(found.protected),
+        not_read=list(found.truncated),
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from graft.policy import CANDIDATES as POLICY_FILES
 from graft.policy import Decision, State, Status, why_none
 from graft.provenance import AuthorKind, Hint, Provenance, Source
+from graft.records import RecordsReview, check_output
 
 if TYPE_CHECKING:
     from graft.cli.review import Review
@@ -114,7 +115,22 @@ def _facts(facts: Sequence[str]) -> str:
 def _rest(made: Review) -> Iterable[str]:
     card = "not needed: nothing changed" if made.snapshot.is_empty else "unavailable: no model is used here"
     yield _row("Card", card)
-    yield _row("Records", ".intent/ is present" if made.has_records else "none")
+    yield from _records(made.records)
+
+
+def _records(found: RecordsReview | None) -> Iterable[str]:
+    if found is None:
+        yield _row("Records", "none")
+        return
+    title, _ = check_output(found)
+    yield _row("Records", f"{title[:1].lower()}{title[1:]}")
+    rows = [f"clause {item.record} {item.clause} ({item.change}): {item.text}" for item in found.clauses]
+    rows += [f"law {item.law} ({item.change})" for item in found.laws]
+    rows += [f"to run again or stale: {item.kind} {item.name}: {item.reason}" for item in found.stale]
+    rows += [f"does not hold: {problem}" for problem in found.problems]
+    rows += [f"changed evidence: {path}" for path in found.protected]
+    rows += [f"not looked at: {what}" for what in found.truncated]
+    yield from _list(rows)
 
 
 def _row(name: str, text: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from . import baseline, check, headers, impact
 from .files import MAX_BYTES, MemoryTree
@@ -30,6 +31,8 @@ MAX_STALE = 100
 MAX_PROBLEMS = 50
 MAX_TEXT = 500
 """Longest text of a clause that is kept, in characters."""
+
+Status = Literal["none", "fresh", "stale"]
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ class RecordsReview:
     changed paths that raise the floor; `standing` the approved clauses whose wording the change leaves alone.
     """
 
-    status: str
+    status: Status
     approved: tuple[str, ...]
     clauses: tuple[TouchedClause, ...]
     laws: tuple[TouchedLaw, ...]
@@ -125,7 +128,7 @@ def review(
     laws = [TouchedLaw(law, change) for law, change in changes.items()]
     problems = _problems(base, head, head_tree)
     broken, rerun = _stale(base, head, head_tree)
-    status = "stale" if problems or broken or truncated else "fresh"
+    status: Status = "stale" if problems or broken or truncated else "fresh"
     stale = list({(item.kind, item.name): item for item in [*rerun, *broken]}.values())
     return RecordsReview(
         status=status,

@@ -18,6 +18,13 @@ from graft.simulator.demo_repository import RepositoryBuilder, Special
 
 ROOT = Path(__file__).parents[2]
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+EXAMPLE = ROOT / "docs/examples/records"
+INTENT = {
+    str(path.relative_to(EXAMPLE)): path.read_text(encoding="utf-8")
+    for path in sorted(EXAMPLE.rglob("*"))
+    if path.is_file()
+}
+RECORD = ".intent/records/0001-final-risk.md"
 POLICY = """\
 version: 1
 sensitive_paths: [billing/**]
@@ -119,20 +126,53 @@ def test_the_whole_document(builder: RepositoryBuilder) -> None:
             "errors": [],
         },
         "card": {"status": "unavailable", "reason": "no_model"},
-        "records": {"status": "none"},
+        "records": {
+            "status": "none",
+            "clauses": [],
+            "laws": [],
+            "stale": [],
+            "problems": [],
+            "protected": [],
+            "not_read": [],
+        },
     }
 
 
-def test_policy_and_records_are_read_at_base_only(builder: RepositoryBuilder) -> None:
+def test_policy_and_records_hold_as_base_has_them(builder: RepositoryBuilder) -> None:
     builder.commit("main", {"a": "1\n"})
-    builder.commit("main", {"graft.yaml": "version: 1\n", ".intent/shop/x.md": "x\n"})
+    builder.commit("main", {"graft.yaml": "version: 1\n", **INTENT})
     document = run(builder, "main~1..main")
     assert (document["policy"]["status"], document["records"]["status"]) == ("none", "none")
-    builder.commit("main", {"graft.yaml": None, ".intent/shop/x.md": None})
+    assert RECORD not in document["records"]["protected"]
+    builder.commit("main", {"graft.yaml": None, "a": "2\n"})
     document = run(builder, "main~1..main")
-    assert (document["policy"]["status"], document["records"]["status"]) == ("valid", "present")
+    assert (document["policy"]["status"], document["records"]["status"]) == ("valid", "fresh")
+    assert document["records"]["protected"] == []
     assert document["policy"]["outcome"] == "review"
     assert document["policy"]["rule"] is None
+
+
+def test_an_edit_of_an_approved_record_is_sensitive_and_stale(builder: RepositoryBuilder) -> None:
+    builder.commit("main", INTENT)
+    builder.commit("main", {RECORD: INTENT[RECORD].replace("never below the floor", "any class")})
+    document = run(builder, "main~1..main")
+    found = document["records"]
+    assert (found["status"], found["protected"]) == ("stale", [RECORD])
+    assert found["clauses"] == [{"name": "0001-final-risk R2", "change": "edited"}]
+    assert {(item["kind"], item["name"]) for item in found["stale"]} >= {("receipt", "0001-final-risk")}
+    reason = {"code": "intent_record", "class": "sensitive", "path": RECORD}
+    assert (document["risk"]["floor"], document["risk"]["reasons"]) == ("sensitive", [reason])
+    text = plain(analyse(Repository.open(builder.path), "main~1..main"))
+    assert "Records     approved intent has stale evidence; touches 1 clause" in text
+    assert f"changed evidence: {RECORD}" in text
+
+
+def test_a_branch_that_lags_behind_edits_no_record(builder: RepositoryBuilder) -> None:
+    start = builder.commit("main", INTENT)
+    builder.commit("main", {RECORD: INTENT[RECORD].replace("Example Person", "Another Person")})
+    builder.commit("topic", {"a": "1\n"}, parent=start)
+    found = run(builder, "main..topic")["records"]
+    assert (found["clauses"], found["protected"]) == ([], [])
 
 
 def test_base_means_its_tip_and_not_the_merge_base(builder: RepositoryBuilder) -> None:
