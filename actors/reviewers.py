@@ -1,5 +1,5 @@
 """Who could have rated a card: reviewers, people asked for a review, and voters, with what GitHub says they may
-do. Read at most once an hour per change; a refusal is remembered and not asked for again."""
+do. Read at most once an hour per change; what GitHub confirmed or refused is remembered and not asked again."""
 
 from __future__ import annotations
 
@@ -22,11 +22,14 @@ async def sync(services: Services, run: Run, repository: Repository, change: Cha
         await run.finish("reviewers")
         return
     async with services.pool.acquire() as connection:
-        due = await reviewers.claim_sync(connection, change.id, every_seconds=EVERY_SECONDS)
+        wait = await reviewers.wait(connection, change.id, every_seconds=EVERY_SECONDS)
         voters = await reviewers.voters(connection, change.id)
-        denied = await reviewers.denied(connection, change.id)
-    if not due:
-        await run.finish("reviewers")
+        answered = await reviewers.denied(connection, change.id) | await reviewers.verified(
+            connection, change.id
+        )
+    if wait > 0:
+        # Whoever voted in the meantime is not forgotten, only read with the next hour's others.
+        await run.postpone("reviewers", wait)
         return
     run.say("reading reviewers")
     client = services.github.installation(repository.installation_id)
@@ -36,7 +39,7 @@ async def sync(services: Services, run: Run, repository: Repository, change: Cha
     confirmed: list[Reviewer] = []
     refused: dict[int, int] = {}
     for user_id, (login, reason) in found.items():
-        if user_id in denied or user_id == change.author_id:
+        if user_id in answered or user_id == change.author_id:
             continue
         try:
             permission = await repositories.read_permission(client, repository.full_name, login)
@@ -50,6 +53,8 @@ async def sync(services: Services, run: Run, repository: Repository, change: Cha
         confirmed.append(Reviewer(user_id=user_id, user_login=login, reason=reason, verified=verified))
 
     async def store(connection: Connection) -> None:
+        # Noted with the answers, not before: a failure on the way must not cost the hour.
+        await reviewers.synced(connection, change.id)
         await reviewers.put(connection, change.id, confirmed)
         for user_id, status in refused.items():
             await reviewers.deny(connection, change.id, user_id, status)

@@ -45,6 +45,8 @@ COVERED: dict[str, str] = {
     "webhook_deliveries": f"installation_id = $1 OR (installation_id IS NULL AND {_OF_REPOSITORY})",
     "work": f"installation_id = $1 OR address = 'installation.' || $1 OR (installation_id = 0 AND {_OF_REPOSITORY})",
     "pending_votes": "installation_id = $1",
+    # Of a delivery that never came, only its random id stands here, for the days that GitHub keeps it.
+    "recoveries": "delivery_id IN (SELECT delivery_id FROM webhook_deliveries WHERE installation_id = $1)",
 }
 # Tables that hold nothing of any installation but its number, or nothing at all.
 KEPT: dict[str, str] = {
@@ -53,8 +55,9 @@ KEPT: dict[str, str] = {
     "replicas": "running processes",
     "schema_version": "the schema's own version",
 }
-# Deleted in this order; all others go with `installations`, by their foreign keys.
-_DELETED_DIRECTLY = ("work", "pending_votes", "webhook_deliveries", "installations")
+# Deleted in this order; all other tables go with `installations`, by their foreign keys.
+WITHOUT_KEY = ("recoveries", "work", "pending_votes", "webhook_deliveries")
+_DELETED_DIRECTLY = (*WITHOUT_KEY, "installations")
 
 
 class Purged(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,19 +20,29 @@ class Reviewer(msgspec.Struct, frozen=True, kw_only=True):
     verified: bool
 
 
-async def claim_sync(connection: Connection, change_id: UUID, *, every_seconds: float) -> bool:
-    """Whether the reviewers of a change are due to be read again; claims the hour."""
-    claimed = await connection.fetchval(
+async def wait(connection: Connection, change_id: UUID, *, every_seconds: float) -> float:
+    """Seconds until the reviewers of a change may be read again; 0 when they may be now."""
+    seconds: float | None = await connection.fetchval(
         """
-        UPDATE changes SET reviewers_synced_at = now()
-         WHERE id = $1 AND (reviewers_synced_at IS NULL
-                            OR reviewers_synced_at <= now() - $2 * interval '1 second')
-        RETURNING 1
+        SELECT extract(epoch FROM reviewers_synced_at - now())::float8 + $2::float8 FROM changes WHERE id = $1
         """,
         change_id,
         every_seconds,
     )
-    return claimed is not None
+    return max(0.0, seconds or 0.0)
+
+
+async def synced(connection: Connection, change_id: UUID) -> None:
+    """Note that the reviewers of a change were read just now."""
+    await connection.execute("UPDATE changes SET reviewers_synced_at = now() WHERE id = $1", change_id)
+
+
+async def verified(connection: Connection, change_id: UUID) -> set[int]:
+    """Users whom GitHub confirmed already: not asked again."""
+    rows = await connection.fetch(
+        "SELECT user_id FROM pr_reviewers WHERE change_id = $1 AND verified", change_id
+    )
+    return {row["user_id"] for row in rows}
 
 
 async def voters(connection: Connection, change_id: UUID) -> dict[int, str]:

@@ -48,6 +48,7 @@ TABLES = {
         "spend_reservations",
         "check_runs",
         "recoveries",
+        "api_calls",
         "schema_version",
     ],
 }
