@@ -2,7 +2,8 @@
 
 A run does what is due, in this order: is the pull request still there and open; one snapshot of its head;
 provenance; the base's policy and intent records; floor; card; verdict; publish, and in the same commit the
-needs are done. A step that changed nothing writes nothing, so a run is safe to repeat, whoever asked for it and however often.
+needs are done. A step that changed nothing writes nothing, so a run is safe to repeat, whoever asked for it
+and however often.
 
 Provenance and floor are shown at once, with the card marked as in the making. The model is asked once the
 pushes have settled; a newer head cancels the call.

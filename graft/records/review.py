@@ -15,6 +15,7 @@ from .files import MAX_BYTES, MemoryTree
 from .manifest import PATH as MANIFEST
 from .receipts import FOLDER as RECEIPTS
 from .record import FOLDER as RECORDS
+from .record import UNREADABLE
 from .report import Report
 from .repository import APPROVAL, LAWS, NEGATIVES, PROOF, Intent, load
 
@@ -118,7 +119,7 @@ def review(
     base_tree = MemoryTree(_bounded(base_files, "base", truncated), base_refused)
     head_tree = MemoryTree(_bounded(head_files, "head", truncated), head_refused)
     base, head = load(base_tree), load(head_tree)
-    protected = _protected(base_files, head_files, base)
+    protected = _protected(base_files, head_files, base, unsure=bool(truncated))
     if not base.approved:
         return RecordsReview(
             "stale" if _broken(base) else "none", (), (), (), (), (), tuple(protected), tuple(truncated)
@@ -183,15 +184,24 @@ def _bounded(files: Mapping[str, bytes], side: str, truncated: list[str]) -> dic
 
 def _broken(base: Intent) -> bool:
     """Whether BASE has a record whose status cannot be read, so that nobody can say what is approved."""
-    return any(record.status == "unreadable" for record in base.records.values()) or bool(
-        base.folder_problems
-    )
+    return any(record.status == UNREADABLE for record in base.records.values()) or bool(base.folder_problems)
 
 
-def _protected(base_files: Mapping[str, bytes], head_files: Mapping[str, bytes], base: Intent) -> list[str]:
-    approved = {record.path for record in base.approved}
+def _protected(
+    base_files: Mapping[str, bytes], head_files: Mapping[str, bytes], base: Intent, *, unsure: bool
+) -> list[str]:
+    """The changed paths that raise the floor. A record of BASE that could not be read may be approved, and where not
+    everything was looked at, any record may."""
+    approved = {
+        record.path for record in base.records.values() if record.approved or record.status == UNREADABLE
+    }
+    approved |= {problem.path for problem in base.folder_problems}
     changed = [path for path in {**base_files, **head_files} if base_files.get(path) != head_files.get(path)]
-    return sorted([path for path in changed if path in approved or _is_evidence(path)])[:MAX_STALE]
+    return sorted(
+        path
+        for path in changed
+        if path in approved or _is_evidence(path) or (unsure and path.startswith(f"{RECORDS}/"))
+    )[:MAX_STALE]
 
 
 def _is_evidence(path: str) -> bool:

@@ -137,9 +137,11 @@ class _Sides:
         return sorted(found.values(), key=lambda entry: (_rank(entry.path), entry.path))
 
     def review(self, blobs: Mapping[str, bytes]) -> RecordsReview:
+        unread = [entry for entry in self.wanted() if entry.sha not in blobs]
+        cut = (*self.cut, *([f"the content of {len(unread)} files"] if unread else []))
         base, base_refused = _files(self.base, blobs)
         head, head_refused = _files(self.head, blobs)
-        return review(base, head, base_refused=base_refused, head_refused=head_refused, cut=self.cut)
+        return review(base, head, base_refused=base_refused, head_refused=head_refused, cut=cut)
 
 
 def _inside(path: str) -> bool:
