@@ -12,7 +12,7 @@ only: another lead reads all of it once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 from urllib.parse import urlsplit
@@ -43,8 +43,8 @@ MOST_ASKED = 200
 MOST_READ = 50_000
 # App-level requests that are left to everybody else.
 RESERVE = 500
-# A delivery this young may still be on its way through the ingress.
-GRACE = timedelta(seconds=10)
+# GitHub's log may show an attempt this much later than it was made.
+LOG_LAG = timedelta(minutes=1)
 
 
 class Attempts(msgspec.Struct, kw_only=True):
@@ -72,14 +72,12 @@ def decide(
         return "nothing"
     if recovery is not None and (recovery.settled or recovery.tries >= TRIES):
         return "nothing"
-    age = now - found.newest.delivered_at
-    if age < GRACE:
-        return "wait"
     if recovery is not None and recovery.seconds_ago < FIRST_PAUSE_SECONDS * 2 ** (recovery.tries - 1):
         return "wait"
     if not found.delivered:
         return "ask"
-    if not drained or age.total_seconds() <= DUPLICATE_WINDOW:
+    age = (now - found.newest.delivered_at).total_seconds()
+    if not drained or age <= DUPLICATE_WINDOW:
         return "wait"
     return "look"
 
@@ -99,8 +97,9 @@ def grouped(attempts: Iterable[installations.Delivery], into: dict[str, Attempts
 class Recoverer:
     """Compares and asks; used by the lead's sweep and by operators."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self.services = services
+        self.now = now
         self.complete_until: datetime | None = None
         host = urlsplit(services.settings.github_api_url).hostname
         self.kept = KEPT if host == "api.github.com" else KEPT_BY_SERVER
@@ -112,11 +111,11 @@ class Recoverer:
         client's errors.
         """
         drained = await self._drained()
-        now = datetime.now(UTC)
+        now = self.now()
         since = max(now - self.kept, self.complete_until or now - self.kept)
         found = await self._read(since)
         statuses, tries, purged = await self._known(found)
-        asked = unsettled = 0
+        asked = looked = unsettled = 0
         oldest_open = now
         for one in sorted(found.values(), key=lambda each: each.newest.delivered_at):
             if (one.newest.installation_id or 0) in purged:
@@ -124,20 +123,16 @@ class Recoverer:
             step = decide(
                 one, status=statuses.get(one.guid), recovery=tries.get(one.guid), now=now, drained=drained
             )
-            if step == "look" and asked < MOST_ASKED:
+            if step == "look" and looked < MOST_ASKED:
+                looked += 1
                 step = "nothing" if await self._was_ignored(one) else "ask"
-            if step in ("ask", "look") and asked < MOST_ASKED:
+            if step == "ask" and asked < MOST_ASKED:
                 asked += 1
-                await self.ask(one)
-                step = "wait"
-            given_up = tries.get(one.guid) is not None and tries[one.guid].tries >= TRIES
-            if given_up and one.guid not in statuses:
-                self.services.metrics.recoveries.labels("given_up").inc()
+                await self.ask(one, last=one.guid in tries and tries[one.guid].tries + 1 >= TRIES)
             if step != "nothing":
                 unsettled += 1
                 oldest_open = min(oldest_open, one.oldest_at)
-        # A second's grace: GitHub's times have whole seconds, and pages are read one after the other.
-        self.complete_until = min(oldest_open, now - GRACE) - timedelta(seconds=1)
+        self.complete_until = min(oldest_open, now) - LOG_LAG
         async with self.services.pool.acquire() as connection:
             await recoveries.forget(connection, days=self.kept.days + 2)
         self.services.metrics.deliveries_missing.set(unsettled)
@@ -145,11 +140,11 @@ class Recoverer:
             log.info("deliveries missing", count=asked, queued=unsettled)
         return asked
 
-    async def ask(self, one: Attempts) -> None:
+    async def ask(self, one: Attempts, *, last: bool = False) -> None:
         """Have GitHub send a delivery again, counting the try first: a crash must not make it unbounded."""
         async with self.services.pool.acquire() as connection:
             await recoveries.note(connection, one.guid)
-        self.services.metrics.recoveries.labels("asked").inc()
+        self.services.metrics.recoveries.labels("last_try" if last else "asked").inc()
         try:
             await installations.redeliver(self.services.github.app, one.newest.id)
         except GitHubRefused as error:

@@ -293,8 +293,10 @@ class ActorSystem:
 
     async def _dispatch_forever(self) -> None:
         while True:
+            # Not wait_for: in Python 3.11 that swallows a cancellation that meets the wake-up.
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), POLL_SECONDS)
+                async with asyncio.timeout(POLL_SECONDS):
+                    await self._wake.wait()
             self._wake.clear()
             try:
                 await self._dispatch()

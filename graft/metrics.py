@@ -129,7 +129,7 @@ class Metrics:
         )
         self.recoveries: Final = self._counter(
             "graft_recoveries",
-            "Deliveries without a row: asked for again, found to be ignored ones, or given up.",
+            "Deliveries without a row: asked for again (`asked`, `last_try`), or found to be `ignored` ones.",
             "outcome",
         )
         self.deliveries_missing: Final = self._gauge(

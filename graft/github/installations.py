@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import AsyncIterator
+from typing import Any
 
 import msgspec
 
@@ -50,7 +51,8 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Response(msgspec.Struct, frozen=True):
-    payload: msgspec.Raw | None = None
+    # GitHub keeps a text, and has documented an object.
+    payload: str | dict[str, Any] | None = None
 
 
 class _DeliveryDetail(msgspec.Struct, frozen=True):
@@ -111,9 +113,4 @@ async def read_delivery_answer(app: App, delivery_id: int) -> str | None:
         "app/hook/deliveries/{delivery_id}", _DeliveryDetail, cached=False, delivery_id=delivery_id
     )
     payload = detail.response.payload if detail.response else None
-    if payload is None:
-        return None
-    raw = bytes(payload)
-    # A string that may hold JSON, or the JSON itself: both are seen.
-    decoded = msgspec.json.decode(raw)
-    return decoded if isinstance(decoded, str) else raw.decode("utf-8", "replace")
+    return payload if isinstance(payload, str | None) else msgspec.json.encode(payload).decode()
