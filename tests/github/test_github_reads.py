@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from graft.changes import Person
-from graft.git import Kind
+from graft.git import Entry, Kind
 from graft.git import Repository as LocalRepository
 from graft.github import (
     CommitFiles,
@@ -263,6 +263,32 @@ async def test_a_file_has_a_bound(files: CommitFiles) -> None:
     found = await files.file("big.bin", limit=1_999)
     assert (found.problem, found.data) == ("too_large", None)
     assert (await files.files(["big.bin", "graft.yaml"], limit=2_000))["big.bin"].data == b"x" * 2_000
+
+
+async def test_contents_of_a_listing_are_read_by_name(
+    files: CommitFiles, builder: RepositoryBuilder, sim: Simulator
+) -> None:
+    listed = await files.listing(recursive=True)
+    before = len(sim.requests)
+    found = await files.contents(listed, limit=1_999)
+    local, commit = LocalRepository.open(builder.path), builder.tip("main") or ""
+    theirs = local.files(commit, [entry.path for entry in listed], limit=1_999)
+    assert found == {file.sha: file.data for file in theirs.values() if file.data is not None}
+    assert "big.bin" not in {entry.path for entry in listed if entry.sha in found}
+    assert all("git/blobs" in r.route for r in list(sim.requests)[before:])
+
+
+async def test_a_failure_among_many_reads_stops_the_others(stub: Any, github: GitHub) -> None:
+    entries = [
+        Entry(path=f"{number}", kind=Kind.FILE, sha=f"{number:040}", size=1, mode="100644")
+        for number in range(50)
+    ]
+    stub.on("GET /repos/octo/shop/git/blobs/" + f"{0:040}", {"status": 403, "json": {}})
+    for number in range(1, 50):
+        stub.on(f"GET /repos/octo/shop/git/blobs/{number:040}", {"body": "x"})
+    with pytest.raises(GitHubRefused):
+        await CommitFiles(github.installation(9), NAME, "a" * 40).contents(entries)
+    assert len(stub.seen) < 50
 
 
 async def test_each_directory_is_asked_for_once(files: CommitFiles, sim: Simulator) -> None:

@@ -21,7 +21,7 @@ from graft.intent import (
     render_section,
     write_card,
 )
-from graft.intent.floor import CHANGE_RULES, FILE_RULES, PATH_ROWS
+from graft.intent.floor import CHANGE_RULES, FILE_RULES, INTENT_RECORD, PATH_ROWS
 from graft.intent.injection import MARKERS
 from graft.llm import FAST_MODEL, STRONG_MODEL, Outcome
 from graft.testing.model import FakeModel
@@ -120,7 +120,7 @@ async def outcomes() -> str:
 
 
 def floor() -> str:
-    rows = [("sensitive", code, says) for code, says in PATH_ROWS]
+    rows = [("sensitive", code, says) for code, says in (*PATH_ROWS, INTENT_RECORD)]
     rows += [(str(rule.risk), rule.code, rule.says) for rule in FILE_RULES]
     rows += [(str(rule.risk), rule.code, rule.says) for rule in CHANGE_RULES]
     rows.append(

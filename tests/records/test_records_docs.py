@@ -11,6 +11,10 @@ from graft.records.report import REPAIRS
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "records.md").read_text(encoding="utf-8")
+ELSEWHERE = {
+    "pull": ROOT / "tests/actors/test_records.py",
+    "card": ROOT / "tests/intent/test_intent_clauses.py",
+}
 
 
 def table(heading: str) -> list[list[str]]:
@@ -27,12 +31,14 @@ def table(heading: str) -> list[list[str]]:
 def known() -> set[str]:
     """Every test of the records, as the document names it."""
     found = set()
-    for path in sorted(Path(__file__).parent.glob("test_records_*.py")):
-        if path == Path(__file__):
-            continue
-        short = path.stem.removeprefix("test_records_")
+    files = {
+        path.stem.removeprefix("test_records_"): path
+        for path in sorted(Path(__file__).parent.glob("test_records_*.py"))
+        if path != Path(__file__)
+    }
+    for short, path in (files | ELSEWHERE).items():
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
                 found.add(f"{short}:{node.name.removeprefix('test_')}")
     return found
 
