@@ -171,6 +171,7 @@ async def test_a_broker_that_was_down_loses_no_delivery(
 
 async def test_what_failed_while_no_replica_ran_comes_at_the_start(graft: World, nats_url: str) -> None:
     settings = graft.daemon.services.settings
+    assert isinstance(settings, Settings)
     graft.simulator.app.webhook_url = "http://127.0.0.1:1/webhooks/github"
     graft.commit("feature", CHANGE)
     pull = await graft.open()
