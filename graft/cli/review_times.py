@@ -125,7 +125,7 @@ async def run(
     Raises ConfigError where an earlier run of the range was measured with another calendar.
     """
     repository_id, installation_id = await find_repository(connection, repo)
-    chosen = msgspec.to_builtins(calendar)
+    chosen = msgspec.json.decode(msgspec.json.encode(calendar))  # as the database gives it back
     row = await review_times.begin(connection, repository_id, period, first, last, chosen)
     if restart or (row.finished and row.settings == chosen):
         # A finished run is measured afresh: reviews and merges have gone on since.
