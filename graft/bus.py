@@ -257,7 +257,8 @@ class Bus:
         """
         if not self._up.is_set():
             try:
-                await asyncio.wait_for(self._up.wait(), _CONNECTION_GRACE)
+                async with asyncio.timeout(_CONNECTION_GRACE):
+                    await self._up.wait()
             except TimeoutError:
                 raise BusUnavailable("not connected to NATS") from None
         try:
