@@ -243,7 +243,55 @@ def test_explain_without_a_policy_on_the_base(tmp_path: Path) -> None:
     assert json.loads(result.stdout)["valid"] is False
 
 
+INTENT_EXAMPLE = Path(__file__).parents[2] / "docs/examples/records"
+RECORD = ".intent/records/0001-final-risk.md"
+BY_RECORDS = """\
+version: 1
+rules:
+  - {name: fresh, when: {records: fresh}, then: review}
+  - {name: stale, when: {records: stale, max_risk: logic}, then: approve}
+  - {name: edited, when: {records: stale, max_risk: sensitive}, then: block}
+default: {review: {count: 3}}
+"""
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> RepositoryBuilder:
+    """`main` with a policy and approved intent; `code` changes code, `intent` the wording of an approved clause."""
+    built = RepositoryBuilder(path=tmp_path / "recorded.git")
+    intent = {
+        str(path.relative_to(INTENT_EXAMPLE)): path.read_text(encoding="utf-8")
+        for path in sorted(INTENT_EXAMPLE.rglob("*"))
+        if path.is_file()
+    }
+    before = built.commit("old", {"graft.yaml": BY_RECORDS})
+    base = built.commit("main", intent, parent=before)
+    built.commit("code", {"a.py": "1\n"}, parent=base)
+    built.commit("intent", {RECORD: intent[RECORD].replace("never below", "always below")}, parent=base)
+    return built
+
+
+@pytest.mark.parametrize(("span", "rule"), [("main..code", 0), ("main..intent", 2), ("old..main", None)])
+def test_explain_looks_at_intent_records(recorded: RepositoryBuilder, span: str, rule: int | None) -> None:
+    result = run("explain", span, "--repo", str(recorded.path), "--json")
+    assert json.loads(result.stdout)["rule"] == rule
+
+
 # ------------------------------------------------------------------------------------------------- simulate
+
+
+async def test_simulate_looks_at_intent_records(recorded: RepositoryBuilder) -> None:
+    async with Simulator() as simulator:
+        installation = simulator.add_installation("acme")
+        hosted = simulator.add_repository("acme/shop", recorded.path, installation=installation)
+        pull = await simulator.open_pull(hosted, base="main", head="intent")
+        async with GitHub(
+            app_id=simulator.app.id, private_key=simulator.private_key, api_url=simulator.base_url
+        ) as github:
+            token = await github.app.installation_token(installation.id)
+        env = {"GITHUB_TOKEN": token.value, "GITHUB_API_URL": simulator.base_url}
+        result = await asyncio.to_thread(run, "simulate", f"acme/shop#{pull.number}", "--json", env=env)
+        assert json.loads(result.stdout)["rule"] == 2
 
 
 async def test_simulate_on_the_simulated_github(repository: RepositoryBuilder, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import cmarkgfm
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from graft.github import comment_body
@@ -19,6 +19,7 @@ from graft.intent import (
     Floor,
     Omission,
     OutOfScope,
+    Pointer,
     Reason,
     Statement,
     Status,
@@ -281,6 +282,9 @@ cards = st.builds(
         ),
         max_size=2,
     ).map(tuple),
+    touches=st.lists(
+        st.builds(Pointer, change=st.integers(1, 3), record=hostile, clause=hostile), max_size=2
+    ).map(tuple),
     omissions=st.lists(st.builds(Omission, hostile, st.sampled_from(["binary", "?"])), max_size=2).map(tuple),
     incomplete=st.lists(hostile, max_size=2).map(tuple),
     dropped_paths=st.integers(0, 3),
@@ -315,7 +319,7 @@ def test_hostile_text_does_nothing(card: Card, older: Card, pending: bool) -> No
     assert "### Intent\n\n" + summary == section
 
 
-@settings(max_examples=25)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(cards, min_size=1, max_size=4))
 def test_the_comment_stays_whole_over_fifty_updates(some: list[Card]) -> None:
     provenance = "### Provenance\n\nkept"
