@@ -191,6 +191,8 @@ class ActorSystem:
             while self.running and time.monotonic() < deadline:
                 await self._give_back(self._idle_partitions())
                 tasks = [entry.task for entry in self.running.values()]
+                if not tasks:  # the last one ended while partitions were given back
+                    break
                 await asyncio.wait(
                     tasks,
                     timeout=min(LEASE_SECONDS / 3, max(0.0, deadline - time.monotonic())),
