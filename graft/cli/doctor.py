@@ -102,7 +102,7 @@ async def _database(settings: Settings) -> list[Check]:
 async def _broker(settings: Settings) -> list[Check]:
     try:
         bus = await Bus.connect(
-            settings.nats_url.value, creds=settings.nats_creds, prefix=settings.nats_prefix, role="operator"
+            settings.nats_url.value, creds=settings.nats_creds, prefix=settings.nats_prefix, role="daemon"
         )
     except ConfigError as error:
         return [checks.broker(problem=error.problems[0])]

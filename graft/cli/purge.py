@@ -102,7 +102,7 @@ async def _run(settings: PurgeSettings, installation_id: int, reason: str, *, dr
     pool = await _open(settings)
     try:
         bus = await Bus.connect(
-            settings.nats_url.value, creds=settings.nats_creds, prefix=settings.nats_prefix, role="operator"
+            settings.nats_url.value, creds=settings.nats_creds, prefix=settings.nats_prefix, role="daemon"
         )
         try:
             return await purge_everywhere(pool, bus, installation_id, reason=reason)
