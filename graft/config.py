@@ -8,14 +8,14 @@ problem, each naming its variable and never its value. `docs/configuration.md` i
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
-from typing import Annotated, Any, Final, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Final
 
 from msgspec import Struct
 
 from graft import values
-from graft.errors import ConfigError
+from graft.environment import Environment, from_variable, variables
 from graft.globs import Glob
 from graft.values import Address, Secret
 
@@ -28,30 +28,13 @@ __all__ = [
     "Secret",
     "Settings",
     "reference",
+    "variables",
 ]
-
-
-class Variable(Struct, frozen=True, kw_only=True):
-    """How one setting is written: `parse` raises ValueError with a reason that does not hold the value.
-
-    Without a `default` (a text, as if it stood in the environment) the variable is `required` or absent.
-    """
-
-    name: str
-    parse: Callable[[str], Any]
-    doc: str
-    default: str | None = None
-    required: bool = False
-    secret: bool = False
-
-
-def _variable(name: str, parse: Callable[[str], Any], doc: str, **how: Any) -> Variable:
-    return Variable(name=name, parse=parse, doc=doc, **how)
 
 
 DatabaseUrl = Annotated[
     Secret,
-    _variable(
+    from_variable(
         "DATABASE_URL",
         values.database_url,
         "Postgres 17 or newer: `postgresql://user:password@host/database`.",
@@ -61,7 +44,7 @@ DatabaseUrl = Annotated[
 ]
 NatsUrl = Annotated[
     Secret,
-    _variable(
+    from_variable(
         "NATS_URL",
         values.nats_url,
         "NATS 2.11 or newer with JetStream: `nats://host:4222`, several separated by commas; `tls://` for TLS.",
@@ -71,11 +54,11 @@ NatsUrl = Annotated[
 ]
 NatsCredentials = Annotated[
     str | None,
-    _variable("NATS_CREDS", values.readable_file, "Path of a NATS credentials file (`.creds`)."),
+    from_variable("NATS_CREDS", values.readable_file, "Path of a NATS credentials file (`.creds`)."),
 ]
 NatsPrefix = Annotated[
     str,
-    _variable(
+    from_variable(
         "GRAFT_NATS_PREFIX",
         values.prefix,
         "First token of every NATS subject and, in capitals, the stream's name; another one lets two "
@@ -86,7 +69,7 @@ NatsPrefix = Annotated[
 
 GitHubApiUrl = Annotated[
     str,
-    _variable(
+    from_variable(
         "GITHUB_API_URL",
         values.http_url,
         "Root of the REST API; `https://HOST/api/v3` for GitHub Enterprise Server.",
@@ -96,11 +79,11 @@ GitHubApiUrl = Annotated[
 
 GitHubAppId = Annotated[
     int,
-    _variable("GITHUB_APP_ID", values.whole(1), "The GitHub App's numeric id.", required=True),
+    from_variable("GITHUB_APP_ID", values.whole(1), "The GitHub App's numeric id.", required=True),
 ]
 GitHubAppKey = Annotated[
     Secret,
-    _variable(
+    from_variable(
         "GITHUB_APP_PRIVATE_KEY",
         values.private_key,
         "The App's private key: PEM, PEM with `\\n` escapes, base64 of the PEM, or the path of a PEM file.",
@@ -111,7 +94,7 @@ GitHubAppKey = Annotated[
 
 WebhookSecret = Annotated[
     Secret,
-    _variable(
+    from_variable(
         "GITHUB_WEBHOOK_SECRET",
         values.secret,
         "The App's webhook secret.",
@@ -121,7 +104,7 @@ WebhookSecret = Annotated[
 ]
 PreviousWebhookSecret = Annotated[
     Secret | None,
-    _variable(
+    from_variable(
         "GITHUB_WEBHOOK_SECRET_PREVIOUS",
         values.secret,
         "The webhook secret before this one, accepted as well while the secret is being changed.",
@@ -130,7 +113,7 @@ PreviousWebhookSecret = Annotated[
 ]
 Listen = Annotated[
     Address,
-    _variable(
+    from_variable(
         "GRAFT_LISTEN",
         values.address,
         "`host:port` that webhooks, health and metrics are served on; `0.0.0.0:8080` for all interfaces.",
@@ -139,7 +122,7 @@ Listen = Annotated[
 ]
 IncidentLabel = Annotated[
     str,
-    _variable(
+    from_variable(
         "GRAFT_INCIDENT_LABEL",
         values.label,
         "Label that marks an issue or pull request as an incident; upper and lower case are the same.",
@@ -148,7 +131,7 @@ IncidentLabel = Annotated[
 ]
 LogLevel = Annotated[
     str,
-    _variable(
+    from_variable(
         "GRAFT_LOG_LEVEL",
         values.one_of("debug", "info", "warning", "error"),
         "Least severe level that is logged: `debug`, `info`, `warning`, `error`.",
@@ -157,7 +140,7 @@ LogLevel = Annotated[
 ]
 LogFormat = Annotated[
     str,
-    _variable(
+    from_variable(
         "GRAFT_LOG_FORMAT",
         values.one_of("json", "console"),
         "`json` (a line each) or `console`.",
@@ -165,68 +148,19 @@ LogFormat = Annotated[
     ),
 ]
 
-_T = TypeVar("_T", bound="_Environment")
 
-
-class _Environment(Struct, frozen=True, kw_only=True):
-    """A struct whose fields are read from the variables they are annotated with."""
-
-    @classmethod
-    def from_env(cls: type[_T], environment: Mapping[str, str]) -> _T:
-        """Read the settings; empty and blank variables count as unset.
-
-        Raises ConfigError with all problems.
-        """
-        problems: list[str] = []
-        fields: dict[str, Any] = {}
-        for field, variable in variables(cls).items():
-            text = environment.get(variable.name, "")
-            if not text.strip():
-                if variable.required:
-                    problems.append(f"{variable.name}: not set; {variable.doc[0].lower()}{variable.doc[1:]}")
-                    continue
-                if variable.default is None:
-                    continue
-                text = variable.default
-            try:
-                fields[field] = variable.parse(text)
-            except values.Invalid as invalid:
-                problems += [f"{variable.name}: {reason}" for reason in invalid.reasons]
-        if not problems:
-            settings = cls(**fields)
-            problems += settings.contradictions()
-        if problems:
-            raise ConfigError(problems)
-        return settings
-
-    def contradictions(self) -> list[str]:
-        """Problems of values that are fine one by one."""
-        return []
-
-
-def variables(settings: type[Struct]) -> dict[str, Variable]:
-    """Each field that comes from a variable, in the order of the struct."""
-    found = {}
-    for field, hint in get_type_hints(settings, include_extras=True).items():
-        if get_origin(hint) is Annotated:
-            for extra in get_args(hint)[1:]:
-                if isinstance(extra, Variable):
-                    found[field] = extra
-    return {field: found[field] for field in settings.__struct_fields__ if field in found}
-
-
-class DatabaseSettings(_Environment, frozen=True, kw_only=True):
+class DatabaseSettings(Environment, frozen=True, kw_only=True):
     """What `graft migrate` needs."""
 
     database_url: DatabaseUrl
 
 
-class ReaderSettings(_Environment, frozen=True, kw_only=True):
+class ReaderSettings(Environment, frozen=True, kw_only=True):
     """What `graft policy simulate` needs: a token of a person or a CI job instead of the App's key."""
 
     github_token: Annotated[
         Secret,
-        _variable(
+        from_variable(
             "GITHUB_TOKEN",
             values.secret,
             "A token that may read the repository and its pull requests.",
@@ -237,7 +171,7 @@ class ReaderSettings(_Environment, frozen=True, kw_only=True):
     github_api_url: GitHubApiUrl
 
 
-class BrokerSettings(_Environment, frozen=True, kw_only=True):
+class BrokerSettings(Environment, frozen=True, kw_only=True):
     """What `graftctl` needs."""
 
     nats_url: NatsUrl
@@ -245,7 +179,7 @@ class BrokerSettings(_Environment, frozen=True, kw_only=True):
     nats_prefix: NatsPrefix
 
 
-class AppSettings(_Environment, frozen=True, kw_only=True):
+class AppSettings(Environment, frozen=True, kw_only=True):
     """What `graft baseline` and `graft shadow` need: the App, to read, and the database, to store."""
 
     database_url: DatabaseUrl
@@ -254,7 +188,7 @@ class AppSettings(_Environment, frozen=True, kw_only=True):
     github_api_url: GitHubApiUrl
 
 
-class PurgeSettings(_Environment, frozen=True, kw_only=True):
+class PurgeSettings(Environment, frozen=True, kw_only=True):
     """What `graft purge` needs."""
 
     database_url: DatabaseUrl
@@ -263,7 +197,7 @@ class PurgeSettings(_Environment, frozen=True, kw_only=True):
     nats_prefix: NatsPrefix
 
 
-class IngressSettings(_Environment, frozen=True, kw_only=True):
+class IngressSettings(Environment, frozen=True, kw_only=True):
     """What `graft ingress` needs: the broker and the webhook secret; no key of the App, no database."""
 
     nats_url: NatsUrl
@@ -281,7 +215,7 @@ class IngressSettings(_Environment, frozen=True, kw_only=True):
         return _same_secrets(self.github_webhook_secret, self.github_webhook_secret_previous)
 
 
-class ActorSettings(_Environment, frozen=True, kw_only=True):
+class ActorSettings(Environment, frozen=True, kw_only=True):
     """What `graft actors` needs: everything but the webhook secret."""
 
     database_url: DatabaseUrl
@@ -292,7 +226,7 @@ class ActorSettings(_Environment, frozen=True, kw_only=True):
     github_app_id: GitHubAppId
     github_app_slug: Annotated[
         str | None,
-        _variable(
+        from_variable(
             "GITHUB_APP_SLUG",
             values.slug,
             "The App's name in its URL (`https://github.com/apps/<slug>`). Comments by `<slug>[bot]` count as "
@@ -306,7 +240,7 @@ class ActorSettings(_Environment, frozen=True, kw_only=True):
 
     anthropic_api_key: Annotated[
         Secret | None,
-        _variable(
+        from_variable(
             "ANTHROPIC_API_KEY",
             values.secret,
             "Key for the Anthropic API. Without a key or token cards show the risk floor only.",
@@ -315,7 +249,7 @@ class ActorSettings(_Environment, frozen=True, kw_only=True):
     ] = None
     anthropic_auth_token: Annotated[
         Secret | None,
-        _variable(
+        from_variable(
             "ANTHROPIC_AUTH_TOKEN",
             values.secret,
             "Bearer token for the Anthropic API or a gateway, instead of a key.",
@@ -324,11 +258,11 @@ class ActorSettings(_Environment, frozen=True, kw_only=True):
     ] = None
     anthropic_base_url: Annotated[
         str | None,
-        _variable("ANTHROPIC_BASE_URL", values.http_url, "Root of the Anthropic API, for a gateway."),
+        from_variable("ANTHROPIC_BASE_URL", values.http_url, "Root of the Anthropic API, for a gateway."),
     ] = None
     fast_model: Annotated[
         str,
-        _variable(
+        from_variable(
             "GRAFT_INTENT_FAST_MODEL",
             values.model_name,
             "Model that writes the card of a change whose floor is trivial.",
@@ -337,7 +271,7 @@ class ActorSettings(_Environment, frozen=True, kw_only=True):
     ]
     strong_model: Annotated[
         str,
-        _variable(
+        from_variable(
             "GRAFT_INTENT_STRONG_MODEL",
             values.model_name,
             "Model that writes every other card and verifies all of them.",
@@ -346,7 +280,7 @@ class ActorSettings(_Environment, frozen=True, kw_only=True):
     ]
     sensitive_paths: Annotated[
         tuple[Glob, ...],
-        _variable(
+        from_variable(
             "GRAFT_INTENT_SENSITIVE_PATHS",
             values.globs,
             "Globs of paths that make a change sensitive, separated by commas: `services/billing/**,*.tf`. "
@@ -355,7 +289,7 @@ class ActorSettings(_Environment, frozen=True, kw_only=True):
     ] = ()
     daily_budget_usd: Annotated[
         Decimal,
-        _variable(
+        from_variable(
             "GRAFT_INTENT_DAILY_BUDGET_USD",
             values.amount,
             "US dollars that models may cost per repository and day (UTC); 0 calls no model.",
@@ -365,7 +299,7 @@ class ActorSettings(_Environment, frozen=True, kw_only=True):
 
     feedback_poll_cron: Annotated[
         str,
-        _variable(
+        from_variable(
             "GRAFT_FEEDBACK_POLL_CRON",
             values.cron,
             "When reactions on comments are read (cron, five fields, UTC).",
@@ -374,7 +308,7 @@ class ActorSettings(_Environment, frozen=True, kw_only=True):
     ]
     settle_seconds: Annotated[
         float,
-        _variable(
+        from_variable(
             "GRAFT_SETTLE_SECONDS",
             values.seconds(0, 3600),
             "How long a pull request has to go without a push before a model is asked.",
@@ -383,7 +317,7 @@ class ActorSettings(_Environment, frozen=True, kw_only=True):
     ]
     settle_cap_seconds: Annotated[
         float,
-        _variable(
+        from_variable(
             "GRAFT_SETTLE_CAP_SECONDS",
             values.seconds(0, 86_400),
             "Longest wait for pushes to settle, counted from the first of them.",
@@ -392,7 +326,7 @@ class ActorSettings(_Environment, frozen=True, kw_only=True):
     ]
     rollup_cron: Annotated[
         str,
-        _variable(
+        from_variable(
             "GRAFT_ROLLUP_CRON",
             values.cron,
             "When the last days' numbers are computed for `graft metrics` and the report (cron, five fields, UTC).",
@@ -401,7 +335,7 @@ class ActorSettings(_Environment, frozen=True, kw_only=True):
     ]
     purge_after_days: Annotated[
         float,
-        _variable(
+        from_variable(
             "GRAFT_PURGE_AFTER_DAYS",
             values.days(0, 3650),
             "Days after which everything of an installation that GitHub says was deleted is removed; 0 removes it "
@@ -413,7 +347,7 @@ class ActorSettings(_Environment, frozen=True, kw_only=True):
 
     partitions: Annotated[
         int,
-        _variable(
+        from_variable(
             "GRAFT_PARTITIONS",
             values.whole(1, 1024),
             "Shares that the work is dealt out in, when a database is first used; at least one per replica.",
@@ -422,7 +356,7 @@ class ActorSettings(_Environment, frozen=True, kw_only=True):
     ]
     concurrency: Annotated[
         int,
-        _variable(
+        from_variable(
             "GRAFT_CONCURRENCY",
             values.whole(1, 1024),
             "Pull requests, repositories and installations that one replica works on at a time.",
@@ -431,7 +365,7 @@ class ActorSettings(_Environment, frozen=True, kw_only=True):
     ]
     stream_max_bytes: Annotated[
         int,
-        _variable(
+        from_variable(
             "GRAFT_STREAM_MAX_BYTES",
             values.whole(65_536, 2**40),
             "Size of the JetStream stream; when it is full, deliveries are refused with 503.",
@@ -440,7 +374,7 @@ class ActorSettings(_Environment, frozen=True, kw_only=True):
     ]
     stream_replicas: Annotated[
         int,
-        _variable(
+        from_variable(
             "GRAFT_STREAM_REPLICAS",
             values.one_of_numbers(1, 3, 5),
             "NATS servers that keep a copy of the stream.",
