@@ -207,6 +207,7 @@ CREATE TABLE intent_spend (
     cost_usd       numeric(12,6) NOT NULL,
     spent_at       timestamptz   NOT NULL DEFAULT now()
 );
+CREATE INDEX intent_spend_time ON intent_spend (spent_at);
 CREATE INDEX intent_spend_day ON intent_spend (repository_id, spent_at);
 CREATE INDEX intent_spend_change ON intent_spend (change_id);
 

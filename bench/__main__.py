@@ -8,6 +8,7 @@ import sys
 BENCHES = {
     "ingress": "accepted deliveries per second, p50 and p99, at 1, 16 and 64 connections",
     "published": "webhook to published, with a zero-latency GitHub and model",
+    "control": "graftctl's questions to two replicas that know 10,000 pull requests",
     "review": "graft review over consecutive commits of a repository",
     "policy": "a policy over 3,000 files and 100 globs",
     "records": "graft records check over 200 records",

@@ -435,7 +435,7 @@ class Bus:
             name = message.subject.removeprefix(f"{self.prefix}.signal.")
             handler(name.replace("_", " "), payload)
 
-        return await self.client.subscribe(f"{self.prefix}.signal.>", cb=receive)
+        return await self.client.subscribe(f"{self.prefix}.signal.*", cb=receive)
 
     async def _send(self, subject: str, payload: bytes) -> None:
         if not self._up.is_set():

@@ -132,7 +132,7 @@ class Asker:
                 return
             handler(message.subject.removeprefix(start).replace("_", " "), facts)
 
-        await self.client.subscribe(f"{start}>", cb=receive)
+        await self.client.subscribe(f"{start}*", cb=receive)
         await self.client.flush()
 
     async def gone(self) -> None:

@@ -87,10 +87,11 @@ async def work_counts(connection: Connection) -> WorkCounts:
     """How many rows of work wait for what. The lead's own schedule is no work."""
     row = await connection.fetchrow(
         """
-        WITH rows AS (
-            SELECT w.due_at, w.dead_at,
-                   w.need <> 'sync' AND (i.suspended_at IS NOT NULL OR i.deleted_at IS NOT NULL) AS parked
-              FROM work w LEFT JOIN installations i ON i.id = w.installation_id WHERE w.address <> 'lead'
+        WITH inactive AS (
+            SELECT id FROM installations WHERE suspended_at IS NOT NULL OR deleted_at IS NOT NULL
+        ), rows AS (
+            SELECT w.due_at, w.dead_at, w.need <> 'sync' AND i.id IS NOT NULL AS parked
+              FROM work w LEFT JOIN inactive i ON i.id = w.installation_id WHERE w.address <> 'lead'
         )
         SELECT count(*) FILTER (WHERE dead_at IS NULL AND NOT parked AND due_at <= now()) AS due,
                count(*) FILTER (WHERE dead_at IS NULL AND NOT parked AND due_at > now()) AS waiting,
@@ -134,42 +135,50 @@ async def actors(
 ) -> tuple[list[ActorRow], int]:
     """The first `limit` addresses that have work, in the order asked for, and how many there are.
 
-    `match` is part of a name or an address, upper and lower case alike; `sort` is `due`, `name`, `attempts`
-    or `age`.
+    `match` is part of a repository's name (upper and lower case alike), such a part with `#` and a number, or
+    part of an address; `sort` is `due`, `name`, `attempts` or `age`.
     """
+    part, _, number = (match or "").partition("#")
+    # Tens of thousands may have work: what only the chosen ones show is looked up for those alone.
     rows = await connection.fetch(
         """
-        WITH rows AS (
-            SELECT w.*, CASE WHEN w.dead_at IS NOT NULL THEN 3
-                             WHEN w.need <> 'sync'
-                                  AND (i.suspended_at IS NOT NULL OR i.deleted_at IS NOT NULL) THEN 2
-                             WHEN w.due_at > now() THEN 1 ELSE 0 END AS stage
-              FROM work w LEFT JOIN installations i ON i.id = w.installation_id
+        WITH inactive AS (
+            SELECT id FROM installations WHERE suspended_at IS NOT NULL OR deleted_at IS NOT NULL
         ), grouped AS (
-            SELECT address, partition, min(stage) AS stage, array_agg(need ORDER BY need) AS needs,
-                   extract(epoch FROM min(due_at) - now())::float8 AS due_seconds,
-                   extract(epoch FROM now() - min(first_asked_at))::float8 AS age_seconds,
-                   max(attempts) AS attempts, max(last_failure ->> 'reason') AS failure
-              FROM rows GROUP BY address, partition
+            SELECT w.address, min(w.partition) AS partition, max(w.repository_id) AS repository_id,
+                   min(CASE WHEN w.dead_at IS NOT NULL THEN 3
+                            WHEN i.id IS NOT NULL AND w.need <> 'sync' THEN 2
+                            WHEN w.due_at > now() THEN 1 ELSE 0 END) AS stage,
+                   min(w.due_at) AS due_at, min(w.first_asked_at) AS asked_at, max(w.attempts) AS attempts
+              FROM work w LEFT JOIN inactive i ON i.id = w.installation_id
+             WHERE $1 = '' OR position($1 IN w.address) > 0
+                OR (w.repository_id IN (SELECT id FROM repositories WHERE position(lower($1) IN lower(full_name)) > 0)
+                    AND ($2 = '' OR w.address LIKE 'pull.%.' || $2))
+             GROUP BY w.address
         ), named AS (
-            SELECT g.address, g.partition, g.needs, g.due_seconds, g.age_seconds, g.attempts, g.failure,
-                   (ARRAY['due', 'waiting', 'parked', 'dead'])[g.stage + 1] AS state,
-                   CASE WHEN r.id IS NULL THEN g.address
-                        WHEN g.address LIKE 'pull.%' THEN r.full_name || '#' || split_part(g.address, '.', 3)
-                        ELSE r.full_name END AS name
-              FROM grouped g
-              LEFT JOIN repositories r ON r.id = CASE WHEN g.address ~ '^(pull|repository)[.]'
-                                                      THEN split_part(g.address, '.', 2)::bigint END
+            SELECT g.*, r.full_name, CASE $4 WHEN 'name' THEN lower(r.full_name) END COLLATE "C" AS word,
+                   CASE $4 WHEN 'attempts' THEN -g.attempts END AS tries,
+                   CASE $4 WHEN 'age' THEN g.asked_at WHEN 'due' THEN g.due_at END AS moment
+              FROM grouped g LEFT JOIN repositories r ON r.id = g.repository_id
+             WHERE $3::text IS NULL OR g.stage = array_position(ARRAY['due', 'waiting', 'parked', 'dead'], $3) - 1
+        ), chosen AS (
+            SELECT *, (SELECT count(*) FROM named) AS total FROM named
+             ORDER BY tries, moment, word, address COLLATE "C" LIMIT $5
         )
-        SELECT n.*, CASE WHEN p.lease_until > now() THEN p.holder END AS holder, count(*) OVER () AS total
-          FROM named n LEFT JOIN partitions p ON p.partition = n.partition
-         WHERE ($1::text IS NULL OR position(lower($1) IN lower(n.name)) > 0 OR position($1 IN n.address) > 0)
-           AND ($2::text IS NULL OR n.state = $2)
-         ORDER BY CASE WHEN $3 = 'attempts' THEN -n.attempts WHEN $3 = 'age' THEN -n.age_seconds
-                       WHEN $3 = 'due' THEN n.due_seconds END, n.name
-         LIMIT $4
+        SELECT c.address, c.partition, c.attempts, c.total,
+               (ARRAY['due', 'waiting', 'parked', 'dead'])[c.stage + 1] AS state,
+               coalesce(c.full_name || CASE WHEN c.address LIKE 'pull.%'
+                                            THEN '#' || split_part(c.address, '.', 3) ELSE '' END, c.address) AS name,
+               array(SELECT w.need FROM work w WHERE w.address = c.address ORDER BY w.need) AS needs,
+               (SELECT max(w.last_failure ->> 'reason') FROM work w WHERE w.address = c.address) AS failure,
+               extract(epoch FROM c.due_at - now())::float8 AS due_seconds,
+               extract(epoch FROM now() - c.asked_at)::float8 AS age_seconds,
+               CASE WHEN p.lease_until > now() THEN p.holder END AS holder
+          FROM chosen c LEFT JOIN partitions p ON p.partition = c.partition
+         ORDER BY c.tries, c.moment, c.word, c.address COLLATE "C"
         """,
-        match,
+        part,
+        number,
         state,
         sort,
         limit,
