@@ -18,9 +18,17 @@ import asyncpg
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 
 from graft import database, embedded
 from graft.config import Settings
+
+# The same examples in every run, and no verdict by the clock of a busy machine.
+hypothesis_settings.register_profile(
+    "graft", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+hypothesis_settings.load_profile("graft")
 
 
 @pytest.fixture(scope="session")

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from graft.bus import Bus
 from graft.database import Pool
 from graft.simulator import Comment, Pull, Repository, Simulator
 from graft.simulator.demo_repository import RepositoryBuilder
+from graft.streams import StreamSettings
 
 from .conftest import MakeWorld
 from .processes import Process, serving, start
@@ -27,8 +29,14 @@ class Stage:
     """A simulated GitHub and the environment of daemons that are started and killed by the test."""
 
     def __init__(
-        self, simulator: Simulator, repository: Repository, variables: dict[str, str], pool: Pool
+        self,
+        simulator: Simulator,
+        repository: Repository,
+        variables: dict[str, str],
+        pool: Pool,
+        bus: Bus,
     ) -> None:
+        self.bus = bus
         self.simulator = simulator
         self.repository = repository
         self.variables = variables
@@ -49,7 +57,9 @@ class Stage:
                 await asyncio.sleep(0.05)
 
     async def settled(self) -> bool:
-        """Whether nothing is left to do."""
+        """Whether everything that was sent is taken, and nothing is left to do."""
+        if (await self.bus.backlog()).messages:
+            return False
         left = await self.pool.fetchval(
             "SELECT count(*) FROM work WHERE dead_at IS NULL AND address <> 'lead'"
         )
@@ -77,7 +87,11 @@ async def stage(
         base = builder.commit("main", MAIN, message="Start")
         builder.commit("feature", CHANGE, parent=base)
         repository = simulator.add_repository("octo/demo", builder.path)
-        yield Stage(simulator, repository, environment(simulator, database_url, nats_url, bus_prefix), pool)
+        variables = environment(simulator, database_url, nats_url, bus_prefix)
+        bus = await Bus.connect(nats_url, prefix=bus_prefix, role="test")
+        await bus.ensure_stream(StreamSettings(max_bytes=int(variables["GRAFT_STREAM_MAX_BYTES"])))
+        yield Stage(simulator, repository, variables, pool, bus)
+        await bus.close()
 
 
 async def test_a_kill_between_the_202_and_the_publication(stage: Stage) -> None:
