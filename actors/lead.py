@@ -15,9 +15,9 @@ from graft.database import Connection
 from graft.errors import PermanentError
 from graft.github import AppRefused
 from graft.logs import get_logger
-from graft.store import changes, installations, purge, rollups, votes
+from graft.store import changes, incidents, installations, purge, rollups, votes
 from graft.store.ratings import Scope
-from graft.triggers import LEAD, installation_address, pull_address
+from graft.triggers import LEAD, installation_address, pull_address, repository_address
 
 log = get_logger("lead")
 
@@ -28,6 +28,7 @@ PURGE_CRON = "40 * * * *"
 RECENT_DAYS = 7
 # Votes and failures may come late: this many past days are computed anew.
 ROLLUP_DAYS = 8
+UNLINKED_DAYS = 60
 MOST_CHANGES = 2_000
 
 
@@ -135,7 +136,22 @@ class LeadActor:
         return len(listed) + len(open_ones)
 
     async def _rollup(self, connection: Connection) -> int:
-        """Compute the numbers of today and of the last days."""
+        """Compute the numbers of today and of the last days, and look again at incidents that are not linked."""
+        await self.services.ask_now(
+            *(
+                self.services.ask(
+                    repository_address(repository),
+                    "incidents",
+                    installation_id=installation,
+                    repository_id=repository,
+                    revive=False,
+                )
+                for installation, repository in await incidents.unlinked(
+                    connection, recent_days=UNLINKED_DAYS
+                )
+            ),
+            connection=connection,
+        )
         now = datetime.now(UTC)
         scope = Scope(since=now - timedelta(days=ROLLUP_DAYS), until=now + timedelta(seconds=1))
         return await rollups.refresh(connection, scope)

@@ -36,18 +36,8 @@ def review_times(before: Sequence[Measured], after: Sequence[Measured]) -> Secti
         ("first_review", "Time to first review", _FIRST, "first_review_seconds"),
         ("merge", "Time to merge", _MERGE, "merge_seconds"),
     ):
-        values = {side: _values(rows, field) for side, rows in sides.items()}
-        figures.append(
-            difference_of_medians(
-                key=f"review.{key}.difference",
-                name=f"{name}, difference of medians",
-                definition=f"{definition} The median with Graft minus the median before; below zero is faster.",
-                before=values["before"],
-                after=values["with Graft"],
-                unit="seconds",
-                sample_of="pull requests on the smaller side",
-            )
-        )
+        groups = _groups(sides)
+        figures.append(_difference(key, name, definition, field, "all", groups["all"]))
         points = [
             Point(
                 label=label,
@@ -61,12 +51,21 @@ def review_times(before: Sequence[Measured], after: Sequence[Measured]) -> Secti
                     unit="seconds",
                 ),
             )
-            for label, groups in _groups(sides).items()
-            for side, rows in groups.items()
+            for label, group in groups.items()
+            for side, rows in group.items()
         ]
         if before or after:
             plots.append(Plot(kind="boxes", title=f"{name}: median and quartiles", points=tuple(points)))
             tables.append(Table(title=name, by="pull requests", rows=tuple(points)))
+        if before and after:
+            differences = tuple(
+                Point(label=label, figure=_difference(key, name, definition, field, label, group))
+                for label, group in groups.items()
+                if label != "all"
+            )
+            tables.append(
+                Table(title=f"{name}: with Graft minus before", by="pull requests", rows=differences)
+            )
     left_out = [
         Point(
             label=reason.replace("_", " "),
@@ -103,6 +102,20 @@ def review_times(before: Sequence[Measured], after: Sequence[Measured]) -> Secti
     )
 
 
+def _difference(
+    key: str, name: str, definition: str, field: str, label: str, group: Mapping[str, Sequence[Measured]]
+) -> Figure:
+    return difference_of_medians(
+        key=f"review.{key}.{label}.difference",
+        name=f"{name}, {label}: difference of medians",
+        definition=f"{definition} The median with Graft minus the median before; below zero is faster.",
+        before=_values(group["before"], field),
+        after=_values(group["with Graft"], field),
+        unit="seconds",
+        sample_of="pull requests on the smaller side",
+    )
+
+
 def _values(rows: Sequence[Measured], field: str) -> list[float]:
     return [value for row in rows if (value := getattr(row, field)) is not None]
 
@@ -115,7 +128,7 @@ def _groups(sides: Mapping[str, Sequence[Measured]]) -> dict[str, dict[str, list
         }
     for risk in _RISKS:
         groups[f"floor {risk}"] = {s: [r for r in rows if r.risk_class == risk] for s, rows in sides.items()}
-    return {name: group for name, group in groups.items() if any(group.values())}
+    return {name: group for name, group in groups.items() if name == "all" or any(group.values())}
 
 
 def escapes(material: Material) -> Section:

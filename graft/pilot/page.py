@@ -125,14 +125,15 @@ def _basis(figure: Figure) -> str:
 
 def _table(table: Table, known: set[str]) -> str:
     """Rows of figures; the definition is written out unless the section gives it already."""
+    quartiles = any(point.figure.quartiles is not None for point in table.rows)
     rows = "\n".join(
-        f'<tr><th scope="row">{escape(point.name)}</th>{_cells(point.figure)}</tr>' for point in table.rows
+        f'<tr><th scope="row">{escape(point.name)}</th>{_cells(point.figure, quartiles)}</tr>'
+        for point in table.rows
     )
     definitions = dict.fromkeys(point.figure.definition for point in table.rows)
     said = " ".join(text for text in definitions if text not in known)
     known.update(definitions)
     definition = f"<span>{escape(said)}</span>" if said else ""
-    quartiles = any(point.figure.unit == "seconds" for point in table.rows)
     head = "<th>Quartiles</th>" if quartiles else ""
     return f"""<table>
 <caption>{escape(table.title)}{definition}</caption>
@@ -144,8 +145,8 @@ def _table(table: Table, known: set[str]) -> str:
 </table>"""
 
 
-def _cells(figure: Figure) -> str:
-    spare = "<td></td>" if figure.unit == "seconds" else ""
+def _cells(figure: Figure, quartiles: bool) -> str:
+    spare = "<td></td>" if quartiles else ""
     if figure.value is None or figure.low is None or figure.high is None:
         said = f"not enough data ({figure.needed:,} needed)"
         return f'<td class="none" colspan="2">{said}</td>{spare}<td>{figure.sample:,}</td>'

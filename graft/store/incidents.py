@@ -54,6 +54,23 @@ async def put_labelled(
     return len(changed) + len(gone)
 
 
+async def unlinked(connection: Connection, *, recent_days: int) -> list[tuple[int, int]]:
+    """(installation, repository) of active repositories with a labelled incident of the last days whose culprit or
+    fix is not known yet: its text may have been edited, which sends nothing."""
+    rows = await connection.fetch(
+        """
+        SELECT DISTINCT r.installation_id, r.id FROM incidents i
+          JOIN repositories r ON r.id = i.repository_id JOIN installations n ON n.id = r.installation_id
+         WHERE i.removed_at IS NULL AND i.issue_number IS NOT NULL
+           AND (i.culprit_pr_number IS NULL OR i.fix_pr_number IS NULL)
+           AND i.recorded_at > now() - $1 * interval '1 day'
+           AND r.removed_at IS NULL AND n.suspended_at IS NULL AND n.deleted_at IS NULL
+        """,
+        recent_days,
+    )
+    return [(row["installation_id"], row["id"]) for row in rows]
+
+
 async def add(
     connection: Connection, repository_id: int, *, issue: int | None, culprit: int | None, fix: int | None
 ) -> UUID:

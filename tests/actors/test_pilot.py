@@ -383,3 +383,29 @@ async def test_an_installation_that_is_back_is_not_purged(make_world: MakeWorld)
         await LeadActor(graft.daemon.services).sweeps["purge"][1]()
         await graft.settled()
         assert await graft.pool.fetchval("SELECT count(*) FROM changes") == 1
+
+
+async def test_a_purge_while_a_card_is_being_written_leaves_nothing(make_world: MakeWorld) -> None:
+    """The actor holds an answer for an installation that is gone: it must not bring rows back."""
+    model = agreeable_model().hold()
+    async with make_world(model=model) as graft:
+        installation = graft.repository.installation
+        assert installation is not None
+        graft.commit("feature", CHANGE)
+        await graft.open()
+        await asyncio.wait_for(model.started.wait(), 20)
+        await purge_everywhere(graft.pool, graft.daemon.services.bus, installation.id, reason="test")
+        model.release()
+        await graft.settled()
+        assert await everything_left(graft.pool, {installation.id, graft.repository.id}) == {}
+
+
+async def test_an_incident_whose_text_was_edited_is_linked_by_the_daily_sweep(graft: World) -> None:
+    issue = graft.simulator.open_issue(graft.repository)
+    await graft.simulator.label(issue, "incident")
+    await graft.settled()
+    assert await rows(graft, INCIDENTS) == [(issue.number, None, None)]
+    issue.body = "Caused by #12"  # an edit sends nothing that Graft listens to
+    await LeadActor(graft.daemon.services).sweeps["rollup"][1]()
+    await graft.settled()
+    assert await rows(graft, INCIDENTS) == [(issue.number, 12, None)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, date, datetime, timedelta
@@ -9,8 +10,10 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from graft.cli import review_times as commands
+from graft.cli.main import main
 from graft.cli.measuring import Measuring, Told
 from graft.cli.review_times import read_calendar
 from graft.config import AppSettings
@@ -329,3 +332,36 @@ def test_the_file_names_rules_and_settings() -> None:
 
 def test_transient_is_what_the_command_catches() -> None:
     assert issubclass(GitHubUnavailable, TransientError)
+
+
+async def test_the_command_writes_a_file_and_says_what_it_found(
+    stage: Stage, database_url: str, tmp_path: Path
+) -> None:
+    await history(stage)
+    stage.clock.now = datetime.now(UTC)
+    out = tmp_path / "out" / "baseline.json"
+    out.parent.mkdir()
+    settings = {
+        "DATABASE_URL": database_url,
+        "GITHUB_APP_ID": str(stage.simulator.app.id),
+        "GITHUB_APP_PRIVATE_KEY": stage.simulator.private_key,
+        "GITHUB_API_URL": stage.simulator.base_url,
+    }
+    arguments = ["baseline", "octo/demo", "--from", str(FIRST), "--to", str(LAST), "--out", str(out)]
+    result = await asyncio.to_thread(CliRunner().invoke, main, arguments, env=settings)
+    assert result.exit_code == 0, result.output
+    assert "5 pull requests measured" in result.output
+    assert "all · before: not enough data (n = 2 pull requests, 10 needed)" in result.output
+    document = json.loads(out.read_text(encoding="utf-8"))
+    assert [row["pr_number"] for row in document["pull_requests"]] == [1, 2, 3, 4, 5]
+    assert [path.name for path in out.parent.iterdir()] == ["baseline.json"]
+    refused = await asyncio.to_thread(
+        CliRunner().invoke, main, [*arguments, "--hours", "9-17", "--time-zone", "Asia/Tokyo"], env=settings
+    )
+    assert refused.exit_code == 2
+    assert "--restart" in refused.output
+    stage.simulator.faults.refuse_app_key = True
+    failed = await asyncio.to_thread(CliRunner().invoke, main, arguments, env=settings)
+    assert failed.exit_code == 2
+    assert "GITHUB_APP_PRIVATE_KEY" in failed.output
+    assert stage.simulator.private_key[40:80] not in failed.output
