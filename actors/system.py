@@ -146,6 +146,7 @@ class ActorSystem:
         version: str,
         partition_of: Callable[[str], int],
         concurrency: int = 32,
+        poll_seconds: float = POLL_SECONDS,
         metrics: Metrics | None = None,
     ) -> None:
         self.metrics = metrics or Metrics()
@@ -157,6 +158,7 @@ class ActorSystem:
         self.partition_of = partition_of
         self.concurrency = concurrency
         self.per_installation = max(1, concurrency // 4)
+        self.poll_seconds = poll_seconds
         self.held: dict[int, int] = {}
         self.running: dict[str, Running] = {}
         self.refused: str | None = None
@@ -297,7 +299,7 @@ class ActorSystem:
         while True:
             # Not wait_for: in Python 3.11 that swallows a cancellation that meets the wake-up.
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(POLL_SECONDS):
+                async with asyncio.timeout(self.poll_seconds):
                     await self._wake.wait()
             self._wake.clear()
             try:

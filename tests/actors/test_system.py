@@ -54,7 +54,13 @@ async def finish(run: Run) -> None:
 
 @asynccontextmanager
 async def running(
-    pool: Pool, actor: Actor, *, holder: str = "me", wakes: Wakes | None = None, concurrency: int = 8
+    pool: Pool,
+    actor: Actor,
+    *,
+    holder: str = "me",
+    wakes: Wakes | None = None,
+    concurrency: int = 8,
+    poll_seconds: float = 1.0,
 ) -> AsyncIterator[ActorSystem]:
     async with pool.acquire() as connection:
         await partitions.ensure(connection, PARTITIONS)
@@ -66,6 +72,7 @@ async def running(
         version="1",
         partition_of=lambda address: partition_of(address, PARTITIONS),
         concurrency=concurrency,
+        poll_seconds=poll_seconds,
     )
     await system.start()
     try:
@@ -113,12 +120,10 @@ async def test_due_work_is_done_once_and_gone(pool: Pool) -> None:
 
 async def test_a_wake_up_starts_work_without_waiting_for_the_next_look(pool: Pool) -> None:
     wakes, actor = Wakes(), Scripted(finish)
-    async with running(pool, actor, wakes=wakes):
+    async with running(pool, actor, wakes=wakes, poll_seconds=3600):
         await ask(pool)
-        began = asyncio.get_running_loop().time()
         wakes.wake("pull.1.1")
         await until(lambda: none_left(pool))
-        assert asyncio.get_running_loop().time() - began < 0.9
 
 
 async def test_an_address_never_runs_twice_at_once(pool: Pool) -> None:

@@ -284,9 +284,9 @@ def test_absurd_counts_are_harmless() -> None:
 
 def test_time_is_linear() -> None:
     def seconds(text: str) -> float:
-        begin = time.perf_counter()
+        begin = time.process_time()
         parse_diff(text)
-        return time.perf_counter() - begin
+        return time.process_time() - begin
 
     hunk = "@@ -1,2 +1,2 @@\n a\n-b\n+c\n"
     texts = [
@@ -297,4 +297,4 @@ def test_time_is_linear() -> None:
         "@@ -1,2 +1,2 @@\n" * 200_000,
         "diff --git a b\n" * 200_000,
     ]
-    assert max(seconds(text) for text in texts) < 2
+    assert max(seconds(text) for text in texts) < 6  # quadratic time would take minutes

@@ -77,9 +77,9 @@ def test_a_long_summary_is_cut_at_a_block() -> None:
 
 
 def test_cutting_many_short_lines_is_no_work_to_speak_of() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     document(summary="🙂\n" * 100_000)
-    assert time.perf_counter() - started < 1.0
+    assert time.process_time() - started < 1.0
 
 
 def test_a_title_is_cut_between_characters() -> None:

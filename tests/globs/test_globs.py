@@ -260,9 +260,9 @@ def test_an_escaped_path_matches_itself_in_either_case_and_form(names: list[str]
 def seconds(glob: Glob, path: str) -> float:
     best = 1.0
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.process_time()
         glob.matches(path)
-        best = min(best, time.perf_counter() - start)
+        best = min(best, time.process_time() - start)
     return best
 
 
@@ -295,7 +295,7 @@ def test_three_thousand_files_against_a_hundred_globs() -> None:
     )
     best = 1.0
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.process_time()
         assert not any(globset.matches(file) for file in files)
-        best = min(best, time.perf_counter() - start)
-    assert best < 0.200
+        best = min(best, time.process_time() - start)
+    assert best < 1  # `make bench ARGS=policy` prints the number; this notices an explosion

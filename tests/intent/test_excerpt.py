@@ -230,7 +230,7 @@ def test_whatever_is_missing_is_listed(rows: list[tuple[str, str | None, bool]],
 
 def test_a_large_diff_is_quick() -> None:
     files = [changed(f"{n}.py", removed=20, added=200, context=60) for n in range(400)]
-    begin = time.perf_counter()
+    begin = time.process_time()
     excerpt(*files, room=150_000)
     excerpt(changed("one.py", added=300_000), room=150_000)
-    assert time.perf_counter() - begin < 3
+    assert time.process_time() - begin < 3

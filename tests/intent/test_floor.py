@@ -232,7 +232,7 @@ def test_three_thousand_files_are_quick() -> None:
           for n in range(750) for e in ("py", "tsx", "md", "json"))
     )  # fmt: skip
     assess(snapshot(changed("warm.py")))
-    begin = time.perf_counter()
+    begin = time.process_time()
     assess(many)
-    spent = time.perf_counter() - begin
+    spent = time.process_time() - begin
     assert spent < 0.5, spent  # about 0.1 s on two busy cores

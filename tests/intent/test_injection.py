@@ -219,6 +219,6 @@ def test_no_text_raises(text: str) -> None:
 )  # fmt: skip
 def test_time_is_linear(piece: str) -> None:
     text = (piece * (400_000 // len(piece) + 1))[:400_000]
-    begin = time.perf_counter()
+    begin = time.process_time()
     list(markers_in(text, prose=True))
-    assert time.perf_counter() - begin < 2.5
+    assert time.process_time() - begin < 2.5

@@ -88,6 +88,6 @@ def test_any_text(text: str) -> None:
     "piece", ["`", "fix ", "<!--", "#1 ", "a/", "``a", "http://", "fixes:", "~~~\n", "fixes  "]
 )
 def test_time_is_linear(piece: str) -> None:
-    begin = time.perf_counter()
+    begin = time.process_time()
     candidates(piece * 60_000, title=piece * 60_000, tasks=(piece * 60_000,))
-    assert time.perf_counter() - begin < 1
+    assert time.process_time() - begin < 1

@@ -100,7 +100,7 @@ def test_what_json_wrote_is_read_back(value: dict[str, object], around: str) -> 
 
 
 def test_time_is_linear() -> None:
-    begin = time.perf_counter()
+    begin = time.process_time()
     for text in (
         "{" * 399_000,
         '{"a":"' * 60_000,
@@ -110,4 +110,4 @@ def test_time_is_linear() -> None:
     ):
         with pytest.raises(JsonError):
             decode_object(text)
-    assert time.perf_counter() - begin < 2
+    assert time.process_time() - begin < 2

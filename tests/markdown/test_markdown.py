@@ -253,8 +253,8 @@ def test_stacked_combining_marks_are_thinned() -> None:
 
 
 def test_a_huge_text_costs_nothing() -> None:
-    begin = time.perf_counter()
+    begin = time.process_time()
     for text in ("`" * 2_000_000, "@" * 2_000_000, ":a" * 1_000_000, "a " * 1_000_000, "\u200b" * 2_000_000):
         escape_prose(text)
         code_span(text)
-    assert time.perf_counter() - begin < 1
+    assert time.process_time() - begin < 1

@@ -78,7 +78,7 @@ def test_any_text_is_read(text: str) -> None:
 
 
 def test_long_hostile_text_is_read_in_time() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     for text in (
         "caused by " * 100_000,
         "<!--" * 100_000,
@@ -86,7 +86,7 @@ def test_long_hostile_text_is_read_in_time() -> None:
         "a/" * 200_000,
     ):
         references(text, repository=REPO)
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2
 
 
 def issue(number: int, **fields: object) -> Labelled:

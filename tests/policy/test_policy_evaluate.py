@@ -336,7 +336,7 @@ def test_three_thousand_files_against_a_hundred_globs(policy: Make, facts: Make,
     change = facts(*(f"packages/area{i % 40}/module{i % 300}/src/File.ts" for i in range(3_000)))
     best = 1.0
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.process_time()
         assert evaluate(judged, change).rule is None
-        best = min(best, time.perf_counter() - start)
-    assert best < 0.200
+        best = min(best, time.process_time() - start)
+    assert best < 1  # `make bench ARGS=policy` prints the number; this notices an explosion

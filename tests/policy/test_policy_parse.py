@@ -81,10 +81,10 @@ def test_a_date_is_text() -> None:
 
 
 def test_alias_bomb_is_refused_at_once() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     said(CASES["bomb"], "1:4: $.a", "anchor")
     said(CASES["bomb"], "2:8: $.b[0]", "alias")
-    assert time.perf_counter() - start < 0.1
+    assert time.process_time() - start < 0.1
     assert len(problems(CASES["bomb"])) == MAX_PROBLEMS + 1
 
 
@@ -160,9 +160,9 @@ def test_depth_nodes_and_documents_are_bounded() -> None:
 
 def test_many_problems_are_cut_with_a_word() -> None:
     text = "version: 1\n" + "".join(f"k{i}: 1\n" for i in range(5_000))
-    start = time.perf_counter()
+    start = time.process_time()
     found = problems(text)
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
     assert len(found) == MAX_PROBLEMS + 1
     assert "only the first 50" in found[-1]
 
