@@ -188,6 +188,15 @@ class AppSettings(Environment, frozen=True, kw_only=True):
     github_api_url: GitHubApiUrl
 
 
+class ImportSettings(Environment, frozen=True, kw_only=True):
+    """What `graft setup --import` takes over: an App that exists."""
+
+    github_app_id: GitHubAppId
+    github_app_private_key: GitHubAppKey
+    github_webhook_secret: WebhookSecret
+    github_api_url: GitHubApiUrl
+
+
 class PurgeSettings(Environment, frozen=True, kw_only=True):
     """What `graft purge` needs."""
 
@@ -475,6 +484,7 @@ def reference() -> str:
         lines.append(f"| `{variable.name}` | {default} | {variable.doc} |")
     lines += [
         "",
+        "`graft setup --import` reads the App's id and key, the webhook secret and `GITHUB_API_URL`.",
         "`graft actors` reads all but the webhook secrets; `graft ingress` only NATS, `GITHUB_APP_ID`, the webhook",
         "secrets, `GRAFT_LISTEN`, `GRAFT_INCIDENT_LABEL` and the two of the log.",
         "",

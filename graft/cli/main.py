@@ -18,6 +18,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "records": ("graft.cli.records", "records", "Check intent records, their model and their evidence."),
     "eval": ("graft.cli.eval", "eval_", "Measure intent cards on cases with a known truth."),
     "hook": ("graft.cli.hook", "hook", "Install the git hook that writes Graft trailers."),
+    "setup": ("graft.cli.setup", "setup", "Register the GitHub App and write its credentials."),
     "serve": ("graft.cli.daemon", "serve", "Run ingress and actors."),
     "ingress": ("graft.cli.ingress", "ingress", "Run the ingress alone; it needs no database."),
     "actors": ("graft.cli.daemon", "actors", "Run the actors alone."),

@@ -119,7 +119,8 @@ Handler = Callable[[Call], Awaitable[Reply]]
 class Route:
     """One operation. `needs` are the permissions of which the caller must have one (`name:level`).
 
-    `template` is for people; `pattern` lets the parameters that may hold slashes do so.
+    `template` is for people; `pattern` lets the parameters that may hold slashes do so. A `page` is a part of the
+    web interface and not of the API: it is never below the API's prefix.
     """
 
     method: str
@@ -127,6 +128,7 @@ class Route:
     handler: Handler
     caller: Literal["installation", "app", "either", "anyone"] = "installation"
     needs: tuple[str, ...] = ()
+    page: bool = False
 
     @property
     def target(self) -> str:

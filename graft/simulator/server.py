@@ -97,7 +97,7 @@ class GitHubServer:
     def _add_route(self, route: Route) -> None:
         add = self.application.router.add_route
         handler = self._endpoint(route)
-        add(route.method, self.prefix + route.pattern, handler)
+        add(route.method, ("" if route.page else self.prefix) + route.pattern, handler)
         if route.template.startswith("/repos/{owner}/{repo}"):
             by_id = route.pattern.replace("/repos/{owner}/{repo}", "/repositories/{repository_id}", 1)
             add(route.method, self.prefix + by_id, handler)

@@ -196,12 +196,15 @@ ROUTES = (
     ),
     Route(method="GET", template="/installation/repositories", handler=list_repositories),
     Route(method="GET", template="/rate_limit", handler=get_rate_limit),
-    Route(method="POST", template="/settings/apps/new", handler=register_manifest, caller="anyone"),
+    Route(
+        method="POST", template="/settings/apps/new", handler=register_manifest, caller="anyone", page=True
+    ),
     Route(
         method="POST",
         template="/organizations/{organization}/settings/apps/new",
         handler=register_manifest,
         caller="anyone",
+        page=True,
     ),
     Route(
         method="POST",
