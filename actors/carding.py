@@ -20,9 +20,9 @@ import msgspec
 from msgspec.structs import replace
 
 from actors.reading import Reading
+from actors.run import Run
 from actors.services import Services
 from actors.spending import Budget
-from actors.system import Run
 from graft import intent
 from graft.changes import Snapshot
 from graft.database import Connection

@@ -17,8 +17,8 @@ from actors import reactions, reviewers, showing
 from actors.carding import Carding, Findings, Shown
 from actors.publish import Overtaken, publish
 from actors.reading import Reading, Snapshots, find_repository, read_pull, read_rules
+from actors.run import Run
 from actors.services import Services
-from actors.system import Run
 from graft.database import Connection
 from graft.errors import PermanentError
 from graft.github import repositories

@@ -5,8 +5,8 @@ Titles and bodies are looked at for references (“Caused by #12”) and forgott
 
 from __future__ import annotations
 
+from actors.run import Run
 from actors.services import Services
-from actors.system import Run
 from graft.database import Connection
 from graft.github import Installation, history
 from graft.github.issues import Issue

@@ -6,8 +6,8 @@ does not know any more loses everything it has here after a grace period.
 
 from __future__ import annotations
 
+from actors.run import Run
 from actors.services import Services
-from actors.system import Run
 from graft.bus import BusUnavailable
 from graft.database import Connection
 from graft.github import NotFound, installations

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from cronsim import CronSim
 
 from actors.recovery import Recoverer
+from actors.run import Run, describe
 from actors.services import Services
-from actors.system import Run, describe
 from graft.database import Connection
 from graft.errors import PermanentError
 from graft.github import AppRefused

@@ -17,8 +17,8 @@ from uuid import UUID, uuid4
 
 import msgspec
 
+from actors.run import Busy, Run
 from actors.services import Services
-from actors.system import Busy, Run
 from graft.database import Connection
 from graft.github import AmbiguousWrite, Installation, checks, comment, pulls
 from graft.store import cards, changes, partitions, work

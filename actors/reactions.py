@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from actors.run import Run
 from actors.services import Services
-from actors.system import Run
 from graft.database import Connection
 from graft.github import NotFound, issues
 from graft.store import cards, votes

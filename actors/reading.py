@@ -10,8 +10,8 @@ from collections import OrderedDict
 
 import msgspec
 
+from actors.run import Run
 from actors.services import Services
-from actors.system import Run
 from graft import records
 from graft.changes import Snapshot
 from graft.database import Connection

@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from actors.run import Busy
 from actors.services import Services
-from actors.system import Busy
 from graft.bus import BusUnavailable
 from graft.github import GitHubRefused, installations
 from graft.logs import get_logger

@@ -5,8 +5,8 @@ from __future__ import annotations
 from uuid import UUID
 
 from actors import incidents
+from actors.run import Run
 from actors.services import Services
-from actors.system import Run
 from graft.database import Connection
 from graft.errors import PermanentError
 from graft.github import CommitFiles, Installation, NotFound, checks, repositories

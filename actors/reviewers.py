@@ -3,8 +3,8 @@ do. Read at most once an hour per change; what GitHub confirmed or refused is re
 
 from __future__ import annotations
 
+from actors.run import Run
 from actors.services import Services
-from actors.system import Run
 from graft.database import Connection
 from graft.github import Account, Forbidden, Installation, pulls, repositories
 from graft.store import reviewers

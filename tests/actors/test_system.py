@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from actors.system import Actor, ActorSystem, Busy, Run
+from actors.run import Actor, Busy, Run
+from actors.system import ActorSystem
 from graft.database import Pool
 from graft.errors import PermanentError, TransientError
 from graft.github import AppRefused, Call

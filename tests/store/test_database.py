@@ -130,7 +130,7 @@ async def test_a_failing_step_is_rolled_back_whole(pool: Pool, tmp_path: Path) -
             await database.migrate(connection, migrations=tmp_path)
         assert await database.installed_version(connection) == database.SCHEMA_VERSION
         assert not await connection.fetchval(
-            "SELECT EXISTS (SELECT FROM information_schema.columns WHERE table_name = 'tasks' AND column_name = 'label')"
+            "SELECT 1 FROM information_schema.columns WHERE table_name = 'tasks' AND column_name = 'label'"
         )
 
 

@@ -196,7 +196,7 @@ def test_merging_a_batch_loses_nothing(asks: list[Ask]) -> None:
 
 @pytest.mark.parametrize("attempts", [0, 3, 50])
 def test_backoff_grows_and_is_bounded(attempts: int) -> None:
-    from actors.system import backoff
+    from actors.run import backoff
 
     assert 2 <= backoff(attempts) <= 600
     assert backoff(attempts + 1) >= backoff(attempts)
