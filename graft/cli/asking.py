@@ -66,7 +66,8 @@ class Asker:
 
     def _no_connection(self, error: Exception) -> Unanswered:
         where = self.broker.origin
-        if "authorization" in self._problem or "authentication" in self._problem:
+        said = f"{self._problem} {error}".lower()
+        if "authorization" in said or "authentication" in said:
             return Unanswered(
                 f"{where}: the NATS server refused these credentials; give --creds or a --context", MISUSED
             )
