@@ -15,6 +15,7 @@ from graft.errors import ConfigError
 from graft.pilot.figures import as_text
 from graft.pilot.incidents import Incident, MergedChange, distinct, escape_rates, incident_counts
 from graft.store import incidents
+from graft.store.ratings import Scope
 
 _NUMBER = click.IntRange(1, 2**31 - 1)
 
@@ -73,15 +74,17 @@ def remove(incident_id: UUID) -> None:
 def list_(repos: tuple[str, ...], first: date | None, last: date | None, as_json: bool) -> None:
     """Show the incidents of a period, and how often each risk class let one through."""
 
-    async def read(connection: Connection) -> tuple[list[Incident], list[MergedChange]]:
+    async def read(connection: Connection) -> tuple[Scope, list[Incident], list[MergedChange]]:
         scope = await find_scope(connection, repos, first, last)
-        return await incidents.find(connection, scope), await incidents.merged(connection, scope)
+        known = await incidents.find(connection, scope.until_now())
+        return scope, known, await incidents.merged(connection, scope)
 
     try:
-        found, merged = on_database(read)
+        scope, known, merged = on_database(read)
     except ConfigError as error:
         fail(error)
-    figures = [*incident_counts(found), *escape_rates(merged, found)]
+    found = [each for each in known if each.occurred_at < scope.until]
+    figures = [*incident_counts(found), *escape_rates(merged, known)]
     if as_json:
         document = {"incidents": found, "figures": figures}
         click.echo(msgspec.json.format(msgspec.json.encode(document), indent=2))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import click
@@ -83,10 +83,19 @@ async def gather(connection: Connection, scope: Scope, *, threshold: float, mini
         gate=gates.decide(rated, threshold=threshold, minimum=minimum),
         ratings=rated,
         participation=await ratings.participation(connection, scope),
-        days={day: together(counts) for day, counts in by_day.items()},
+        days=_without_gaps({day: together(counts) for day, counts in by_day.items()}),
         change_costs=[each.cost_usd for each in await pilot.costs(connection, scope)],
         merged=await incidents.merged(connection, scope),
-        incidents=await incidents.find(connection, scope),
+        incidents=await incidents.find(connection, scope.until_now()),
         before=await review_times.newest(connection, "baseline", scope.ids),
         after=await review_times.newest(connection, "shadow", scope.ids),
     )
+
+
+def _without_gaps(days: dict[date, Day]) -> dict[date, Day]:
+    """From the first to the last day that has anything, with the empty days between them."""
+    if not days:
+        return {}
+    first, last = min(days), max(days)
+    every = (first + timedelta(days=number) for number in range((last - first).days + 1))
+    return {day: days.get(day, Day()) for day in every}

@@ -75,7 +75,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Material(msgspec.Struct, frozen=True, kw_only=True):
-    """What the report is made from."""
+    """What the report is made from. `incidents` are those since the period began, also such as were reported after
+    it: a defect shows later than it was merged."""
 
     generated_at: datetime
     since: datetime

@@ -159,7 +159,7 @@ def distinct(incidents: Iterable[Incident]) -> list[Incident]:
 ESCAPED: Final = (
     "Merged pull requests that at least one incident names as its culprit, among the pull requests merged in the "
     "period, by the risk class that their card showed last. A pull request counts once, however many incidents "
-    "name it."
+    "name it, and whenever they were reported."
 )
 
 

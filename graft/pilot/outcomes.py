@@ -133,11 +133,12 @@ def _groups(sides: Mapping[str, Sequence[Measured]]) -> dict[str, dict[str, list
 
 def escapes(material: Material) -> Section:
     rates = incidents.escape_rates(material.merged, material.incidents)
+    within = [each for each in material.incidents if each.occurred_at < material.until]
     return Section(
         key="escapes",
         title="What slipped through?",
         lead="If changes called trivial let as many defects escape as others, the classes are worth little.",
-        figures=(*incidents.incident_counts(material.incidents), *rates),
+        figures=(*incidents.incident_counts(within), *rates),
         plots=(
             Plot(
                 kind="intervals",

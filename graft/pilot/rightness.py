@@ -94,10 +94,9 @@ def accuracy(material: Material) -> Section:
 
 
 def _every_week(material: Material, weekly: Mapping[str, list[Rating]]) -> dict[str, list[Rating]]:
-    """The weeks of the period in order, those without ratings too: a gap is to be seen."""
-    if not weekly:
-        return {}
-    day, weeks = material.since, {}
+    """The weeks from the first rated card on, in order, those without ratings too: a gap is to be seen."""
+    weeks: dict[str, list[Rating]] = {}
+    day = min((rating.card.shown_at for rating in material.ratings), default=material.until)
     while day < material.until:
         week = feedback.week_of(day)
         weeks[week] = weekly.get(week, [])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 import msgspec
 
@@ -16,6 +16,10 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     since: datetime
     until: datetime
     repositories: tuple[int, ...] | None = None
+
+    def until_now(self) -> Scope:
+        """The same, going on to the present where it ended before."""
+        return msgspec.structs.replace(self, until=max(self.until, datetime.now(UTC)))
 
     @property
     def ids(self) -> list[int] | None:

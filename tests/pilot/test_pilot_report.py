@@ -120,6 +120,17 @@ def test_the_numbers_are_those_of_the_history(built: Report) -> None:
     assert found["review.first_review.all.with"].sample == len(reviewed)
 
 
+def test_a_defect_that_was_reported_after_the_period_counts_for_the_change_and_not_for_the_period() -> None:
+    history = material()
+    late = [msgspec.structs.replace(each, occurred_at=history.until) for each in history.incidents]
+    found = {f.key: f for f in every_figure(report.build(msgspec.structs.replace(history, incidents=late)))}
+    early = {f.key: f for f in every_figure(report.build(history))}
+    assert found["incidents"].value == 0
+    assert early["incidents"].value == len(history.incidents)
+    assert found["escaped.logic"].value == early["escaped.logic"].value
+    assert found["escaped.logic"].value
+
+
 def test_weeks_without_ratings_are_shown_as_gaps(built: Report) -> None:
     [accuracy, *_] = built.sections
     so_far, weekly = accuracy.plots
