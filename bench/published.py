@@ -25,7 +25,6 @@ from graft.simulator import Simulator
 from graft.simulator.demo_repository import build_demo_repository
 from graft.testing import agreeable_model
 
-
 WARM_UP = 4
 PER_INSTALLATION = 4
 
