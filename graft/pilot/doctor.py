@@ -304,7 +304,7 @@ def deliveries(statuses: Sequence[int]) -> Check:
     failed = [status for status in statuses if not 200 <= status < 300]
     if not failed:
         return _ok("deliveries", f"the last {len(statuses)} were taken")
-    cause, remedy = _DELIVERY_CAUSES.get(failed[0], (f"answered {failed[0]}", "graftctl deliveries --failed"))
+    cause, remedy = _DELIVERY_CAUSES.get(failed[0], (f"answered {failed[0]}", "graftctl deliveries"))
     newest_failed = not 200 <= statuses[0] < 300
     which = "the newest too" if newest_failed else "not the newest"
     finding = f"{len(failed)} of the last {len(statuses)} failed, {which}"

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from graft.cli.graftctl import main as graftctl
+from graft.cli.main import COMMANDS
 from graft.pilot import doctor
 from graft.pilot.doctor import EVENTS, EXIT_CODES, PERMISSIONS, Check, Severity, worst
 from graft.simulator.state import DEFAULT_EVENTS, DEFAULT_PERMISSIONS
@@ -144,3 +146,13 @@ def test_the_cause_of_a_failed_delivery_is_read_from_its_status(status: int, cau
 def test_the_webhook_path_is_that_of_the_ingress() -> None:
     source = (ROOT / "graft" / "ingress.py").read_text(encoding="utf-8")
     assert re.search(rf'"{doctor.WEBHOOK_PATH}"', source)
+
+
+def test_every_command_that_is_recommended_exists() -> None:
+    said = " ".join(
+        [check.remedy for check in PROBLEMS] + [remedy for _, remedy in doctor._DELIVERY_CAUSES.values()]
+    )
+    for program, known in (("graftctl", set(graftctl.commands)), ("graft", set(COMMANDS))):
+        named = set(re.findall(rf"\b{program} ([a-z]+)", said)) - {"runs"}
+        assert named
+        assert named <= known
