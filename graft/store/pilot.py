@@ -46,18 +46,6 @@ async def repositories(connection: Connection, scope: Scope) -> list[str]:
     return [row["full_name"] for row in rows]
 
 
-async def deliveries_since(connection: Connection, *, hours: float) -> dict[str, int]:
-    """{status: how many} of the deliveries taken in during the last hours."""
-    rows = await connection.fetch(
-        """
-        SELECT status, count(*) AS count FROM webhook_deliveries
-         WHERE recorded_at > now() - $1 * interval '1 hour' GROUP BY status
-        """,
-        hours,
-    )
-    return {row["status"]: row["count"] for row in rows}
-
-
 async def dead_work(connection: Connection) -> dict[str, int]:
     """{need: how many} of the work that was given up."""
     rows = await connection.fetch(
