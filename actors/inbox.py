@@ -9,12 +9,13 @@ is retried alone, recorded dead and acknowledged: it must not stand in the way o
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import asyncpg
 
-from graft import triggers
+from graft import tracing, triggers
 from graft.bus import Bus, Pulled
 from graft.database import Connection, Pool
 from graft.errors import PermanentError
@@ -29,6 +30,7 @@ log = get_logger("inbox")
 BATCH = 64
 PULL_SECONDS = 5.0
 RETRY_SECONDS = 1.0
+DRAIN_SECONDS = 5.0
 
 # The database is not there or not in the mood: the same statement may succeed later.
 UNAVAILABLE = (
@@ -65,8 +67,20 @@ class Inbox:
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
             if messages:
-                # A batch in hand is finished also when the process drains: it is a matter of milliseconds.
-                await asyncio.shield(asyncio.ensure_future(self.take(messages)))
+                await self._finish(self.take(messages))
+
+    @staticmethod
+    async def _finish(taking: Coroutine[Any, Any, None]) -> None:
+        """Finish a batch in hand also when the process drains: it is a matter of milliseconds, unless the database
+        is away; then the broker delivers it to somebody else."""
+        task = asyncio.ensure_future(taking)
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            await asyncio.wait({task}, timeout=DRAIN_SECONDS)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            raise
 
     async def take(self, messages: Sequence[Pulled]) -> None:
         """Store a batch and acknowledge it; afterwards its actors are awake."""
@@ -87,12 +101,22 @@ class Inbox:
 
     async def _stored(self, messages: Sequence[Pulled]) -> list[int]:
         """Store a batch, waiting for the database as long as it takes."""
-        found = []
+        found: list[Trigger] = []
+        spans = {}
         for message in messages:
             if message.trigger is None:
                 raise PermanentError("the message is no trigger", reason="bad_trigger")
             found.append(message.trigger)
-        return await self._patiently(messages, lambda connection: self._store(connection, found))
+            delivery_id = message.trigger.delivery_id
+            spans[delivery_id] = tracing.start(
+                "store", kind="consumer", parent=message.trace, delivery_id=delivery_id
+            )
+        traces = {delivery_id: tracing.current(span) for delivery_id, span in spans.items()}
+        try:
+            return await self._patiently(messages, lambda connection: self._store(connection, found, traces))
+        finally:
+            for span in spans.values():
+                span.end()
 
     async def _patiently(
         self, messages: Sequence[Pulled], step: Callable[[Connection], Awaitable[list[int]]]
@@ -107,11 +131,13 @@ class Inbox:
                     await message.in_progress()
                 await asyncio.sleep(RETRY_SECONDS)
 
-    async def _store(self, connection: Connection, found: Sequence[Trigger]) -> list[int]:
+    async def _store(
+        self, connection: Connection, found: Sequence[Trigger], traces: Mapping[str, str | None]
+    ) -> list[int]:
         purged = await deliveries.purged(connection, sorted({t.installation_id for t in found}))
         new = await deliveries.record(connection, [_delivery(t, purged) for t in found])
         live = [t for t in found if t.delivery_id in new and t.installation_id not in purged]
-        asks = [ask for trigger in live for ask in self.asks(trigger)]
+        asks = [ask for trigger in live for ask in self.asks(trigger, traces[trigger.delivery_id])]
         await work.ask(connection, asks)
         await votes.hold(connection, [vote for t in live if (vote := _pressed(t)) is not None])
         for trigger in live:
@@ -119,7 +145,7 @@ class Inbox:
             log.info("taken", address=triggers.address_of(trigger), **trigger.log_context())
         return sorted({ask.partition for ask in asks})
 
-    def asks(self, trigger: Trigger) -> list[work.Ask]:
+    def asks(self, trigger: Trigger, trace: str | None = None) -> list[work.Ask]:
         """What a trigger asks for, as rows. Only a pull request's own event says which head is newest: a check
         run that is asked for again may belong to an older one."""
         own = trigger.event == "pull_request"
@@ -133,6 +159,7 @@ class Inbox:
                 repository_id=trigger.repository_id,
                 head_sha=trigger.head_sha if own else None,
                 forced=ask.forced,
+                trace=trace,
             )
             for ask in triggers.needs_for(trigger)
         ]

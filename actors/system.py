@@ -22,6 +22,7 @@ import msgspec
 
 from actors.calls import working_for
 from actors.run import WAITS, Actor, Run, backoff, describe
+from graft import tracing
 from graft.database import Pool
 from graft.errors import GraftError, PermanentError, TransientError
 from graft.github import AppRefused, InstallationUnavailable
@@ -267,16 +268,19 @@ class ActorSystem:
                 entry.run.superseded.set()
 
     def _start(self, due: Due) -> None:
-        task = asyncio.create_task(self._run(due), name=due.address)
+        lease = Lease(partition=due.partition, holder=self.holder, epoch=self.held[due.partition])
+        task = asyncio.create_task(self._run(due, lease), name=due.address)
         self.running[due.address] = Running(due=due, task=task)
-        task.add_done_callback(lambda _: self._ended(due.address))
+        task.add_done_callback(lambda ended: self._ended(due.address, ended))
 
-    def _ended(self, address: str) -> None:
+    def _ended(self, address: str, task: asyncio.Task[None]) -> None:
         self.running.pop(address, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            # Not even its fate could be written: the database is away. The rows are as they were.
+            log.warning("run failed", address=address, error=type(error).__name__)
         self._wake.set()
 
-    async def _run(self, due: Due) -> None:
-        lease = Lease(partition=due.partition, holder=self.holder, epoch=self.held[due.partition])
+    async def _run(self, due: Due, lease: Lease) -> None:
         async with self.pool.acquire() as connection:
             seq = await work.begin(connection)
             rows = await work.load(connection, due.address)
@@ -290,8 +294,15 @@ class ActorSystem:
         actor_kind.set(run.kind)
         working_for.set(run.address)
         outcome = "failed"
+        traces = list(dict.fromkeys(row.trace for row in rows if row.trace))
         try:
-            await actor.run(run)
+            with tracing.span(
+                f"run {run.kind}",
+                parent=traces[-1] if traces else None,
+                links=traces[:-1],
+                address=run.address,
+            ):
+                await actor.run(run)
             self.refused = None
             if run.rows:
                 raise TransientError("the actor left work unreported", reason="unreported")
