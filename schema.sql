@@ -398,6 +398,8 @@ CREATE TABLE work (
     forced           boolean     NOT NULL DEFAULT false,
     attempts         int         NOT NULL DEFAULT 0,
     last_failure     jsonb,
+    -- W3C `traceparent` of the delivery that asked last, where traces are on.
+    trace            text,
     dead_at          timestamptz,
     PRIMARY KEY (address, need)
 );

@@ -168,10 +168,14 @@ class Inbox:
         """Record a trigger that cannot be stored, and take it off the stream."""
         reason = error.reason if isinstance(error, PermanentError) else type(error).__name__
         log.error("trigger refused", delivery_id=message.delivery_id, reason=reason)
+        trigger = message.trigger
         dead = Delivery(
             delivery_id=message.delivery_id,
-            event=message.trigger.event if message.trigger else "unknown",
-            received_at=datetime.now(UTC),
+            event=trigger.event if trigger else "unknown",
+            action=trigger.action if trigger else None,
+            installation_id=trigger.installation_id if trigger else None,
+            repository_id=trigger.repository_id if trigger else None,
+            received_at=trigger.received_at if trigger else datetime.now(UTC),
             status="dead",
             reason=reason,
         )

@@ -8,6 +8,7 @@ import msgspec
 
 from actors.inbox import Inbox
 from actors.system import ActorSystem
+from graft import tracing
 from graft.bus import Bus
 from graft.database import Pool
 from graft.github import GitHub
@@ -23,7 +24,9 @@ class MeteredModel(msgspec.Struct, frozen=True):
     metrics: Metrics
 
     async def complete(self, request: LlmRequest) -> LlmResult:
-        result = await self.model.complete(request)
+        with tracing.span("model", kind="client", purpose=request.purpose, model=request.model) as span:
+            result = await self.model.complete(request)
+            span.set_attribute("outcome", str(result.outcome))
         names = (request.purpose, request.model)
         self.metrics.model_calls.labels(*names, str(result.outcome)).inc()
         self.metrics.model_seconds.labels(request.purpose).observe(result.seconds)

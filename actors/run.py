@@ -11,6 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
+from graft import tracing
 from graft.database import Connection, Pool
 from graft.errors import TransientError
 from graft.github import RateLimited, WritePaceExceeded
@@ -56,6 +57,7 @@ class Run:
     def say(self, doing: str) -> None:
         """What the run is doing now, for operators; never anything from a pull request."""
         self.end_stage()
+        tracing.event(doing)
         self.doing = doing
         self.since = time.monotonic()
 

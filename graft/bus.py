@@ -21,7 +21,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
-from graft import streams, triggers
+from graft import streams, tracing, triggers
 from graft.errors import ConfigError, PermanentError, TransientError
 from graft.logs import get_logger
 from graft.streams import StreamSettings
@@ -96,11 +96,12 @@ class Pulled:
     Acknowledgements do not raise: one that is lost costs one more delivery.
     """
 
-    __slots__ = ("_message", "deliveries", "delivery_id", "problem", "trigger")
+    __slots__ = ("_message", "deliveries", "delivery_id", "problem", "trace", "trigger")
 
     def __init__(self, message: Msg) -> None:
         self._message = message
         self.delivery_id: str = (message.headers or {}).get("Nats-Msg-Id", "")
+        self.trace: str | None = (message.headers or {}).get("traceparent")
         self.deliveries: int = message.metadata.num_delivered
         self.trigger: Trigger | None = None
         self.problem: str | None = None
@@ -276,11 +277,13 @@ class Bus:
             raise BusUnavailable(f"JetStream did not acknowledge ({type(error).__name__})") from None
 
     async def _publish(self, trigger: Trigger) -> Published:
-        ack = await self._js.publish(
-            triggers.subject_of(trigger, self.prefix),
-            triggers.encode(trigger),
-            headers={"Nats-Msg-Id": trigger.delivery_id},
-        )
+        headers = {"Nats-Msg-Id": trigger.delivery_id}
+        with tracing.span("publish", kind="producer", delivery_id=trigger.delivery_id):
+            if parent := tracing.current():
+                headers["traceparent"] = parent
+            ack = await self._js.publish(
+                triggers.subject_of(trigger, self.prefix), triggers.encode(trigger), headers=headers
+            )
         return Published(duplicate=bool(ack.duplicate))
 
     async def backlog(self) -> Backlog:

@@ -20,7 +20,7 @@ from typing import Final
 from aiohttp import web
 from msgspec import Struct
 
-from graft import payloads
+from graft import payloads, tracing
 from graft.bus import Bus, BusUnavailable, StreamFull
 from graft.config import Address, IngressSettings, Settings
 from graft.errors import ConfigError, PermanentError
@@ -197,7 +197,9 @@ class _Receiver:
             await self._verify(signature, body)
             name, delivery_id = self._identify(request)
             event = name if name in payloads.EVENTS else "other"
-            outcome = await self._take(name, delivery_id, body, received_at)
+            with tracing.span("webhook", kind="server", event=event, delivery_id=delivery_id) as span:
+                outcome = await self._take(name, delivery_id, body, received_at)
+                span.set_attribute("outcome", outcome)
             status = 202
         except _Refused as refused:
             status, outcome = refused.status, refused.reason

@@ -13,7 +13,7 @@ import asyncpg
 import click
 import uvloop
 
-from graft import config, database, logs
+from graft import config, database, logs, tracing
 from graft.config import ActorSettings, DatabaseSettings, IngressSettings, Settings
 from graft.errors import ConfigError
 
@@ -58,6 +58,7 @@ def settings_from_environment(kind: type[S]) -> S:
     """The settings of a long-running process; logging is set up from them, too."""
     try:
         settings = kind.from_env(os.environ)
+        tracing.configure(os.environ, service=settings.nats_prefix)
     except ConfigError as error:
         fail(error)
     logs.configure(level=settings.log_level, form=settings.log_format)

@@ -37,6 +37,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     forced: bool = False
     revive: bool = True
     delay: float = 0.0
+    trace: str | None = None
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +56,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     last_asked: float
     forced: bool
     attempts: int
+    trace: str | None = None
 
 
 class Due(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +86,7 @@ def merged(asks: Iterable[Ask]) -> list[Ask]:
             forced=new.forced or old.forced,
             revive=new.revive or old.revive,
             delay=min(new.delay, old.delay),
+            trace=new.trace or old.trace,
         )
     return [rows[key] for key in sorted(rows)]
 
@@ -95,15 +98,17 @@ def _names_newer_head(ask: Ask, other: Ask) -> bool:
 
 
 _ASK = """
-INSERT INTO work AS w (address, need, partition, installation_id, repository_id, head_sha, asked_at, due_at, forced)
+INSERT INTO work AS w (address, need, partition, installation_id, repository_id, head_sha, asked_at, due_at, forced,
+                       trace)
 SELECT a.address, a.need, a.partition, a.installation_id, a.repository_id, a.head_sha, a.asked_at,
-       now() + a.delay * interval '1 second', a.forced
+       now() + a.delay * interval '1 second', a.forced, a.trace
   FROM unnest($1::text[], $2::text[], $3::int[], $4::bigint[], $5::bigint[], $6::text[], $7::timestamptz[],
-              $8::float8[], $9::bool[])
-       AS a (address, need, partition, installation_id, repository_id, head_sha, asked_at, delay, forced)
+              $8::float8[], $9::bool[], $10::text[])
+       AS a (address, need, partition, installation_id, repository_id, head_sha, asked_at, delay, forced, trace)
  ORDER BY a.address, a.need
 ON CONFLICT (address, need) DO UPDATE SET
     ask_seq = nextval('work_seq'),
+    trace = coalesce(excluded.trace, w.trace),
     installation_id = CASE WHEN excluded.installation_id <> 0 THEN excluded.installation_id
                            ELSE w.installation_id END,
     repository_id = coalesce(excluded.repository_id, w.repository_id),
@@ -141,6 +146,7 @@ def _columns(asks: Sequence[Ask]) -> tuple[list[Any], ...]:
         [a.asked_at for a in asks],
         [a.delay for a in asks],
         [a.forced for a in asks],
+        [a.trace for a in asks],
     )
 
 
@@ -210,7 +216,7 @@ async def load(connection: Connection, address: str) -> list[Work]:
         """
         SELECT address, need, ask_seq, partition, installation_id, repository_id, head_sha, asked_at,
                extract(epoch FROM now() - first_asked_at)::float8 AS first_asked,
-               extract(epoch FROM now() - last_asked_at)::float8 AS last_asked, forced, attempts
+               extract(epoch FROM now() - last_asked_at)::float8 AS last_asked, forced, attempts, trace
           FROM work WHERE address = $1 AND dead_at IS NULL AND due_at <= now() ORDER BY need
         """,
         address,

@@ -96,7 +96,7 @@ async def test_a_crash_between_commit_and_acknowledgement_costs_only_the_repetit
     class Deaf:
         """The message whose acknowledgement never leaves the process."""
 
-        trigger, delivery_id = message.trigger, message.delivery_id
+        trigger, delivery_id, trace = message.trigger, message.delivery_id, message.trace
 
         async def ack(self) -> None:
             await message.nak()  # what the broker does when `ack_wait` is over
@@ -193,7 +193,7 @@ async def test_while_the_database_is_away_the_batch_is_kept(bus: Bus, pool: Pool
     told: list[str] = []
 
     class Watched:
-        trigger, delivery_id = message.trigger, message.delivery_id
+        trigger, delivery_id, trace = message.trigger, message.delivery_id, message.trace
 
         async def in_progress(self) -> None:
             told.append("in progress")
