@@ -447,7 +447,7 @@ def page(found: dict[str, list[tuple[str, str, int]]], graft: World) -> str:
         "| 2 | the call or its settings are wrong |",
         "| 3 | nobody answered in time |",
         "",
-        "`--json` prints the whole answer for programs; its fields are the structs of `graft/control.py`. "
+        "`--json` prints the whole answer for programs; its fields are the structs of `graft/control/`. "
         '`eval "$(graftctl completion bash)"` completes commands, contexts and replicas (zsh and fish, too).',
         "",
         "Who may ask what is the broker's decision: questions go to `graft.ctl.read.<name>`, whatever changes "

@@ -17,17 +17,100 @@ from typing import Annotated, Any, Final, Generic, Literal, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
+from graft.control.change import (
+    Because,
+    Card,
+    Change,
+    ChangeName,
+    CheckRun,
+    CommitOrigin,
+    Display,
+    FullName,
+    Live,
+    Number,
+    Provenance,
+    Reasons,
+    RuleState,
+    Spend,
+    Verdict,
+    Vote,
+    WorkRow,
+)
+from graft.control.replicas import Doing, Limited, Obeyed, Order, Roll
 from graft.errors import GraftError
 from graft.triggers import EVERYTHING, path_of
 
-__all__ = ["OPERATIONS", "Operation", "Refused", "decode_question"]
+__all__ = [
+    "ACTORS",
+    "BUDGET",
+    "CONFIG",
+    "DEAD",
+    "DELIVERIES",
+    "DRAIN",
+    "DROP",
+    "OPERATIONS",
+    "REDELIVER",
+    "RERUN",
+    "RETRY",
+    "SHOW",
+    "STATUS",
+    "STEPS",
+    "WHY",
+    "ActorRow",
+    "Actors",
+    "Asked",
+    "Backlog",
+    "Because",
+    "Budget",
+    "BudgetQuestion",
+    "BudgetRow",
+    "Card",
+    "Change",
+    "ChangeName",
+    "CheckRun",
+    "CommitOrigin",
+    "Config",
+    "Dead",
+    "DeadRow",
+    "Deliveries",
+    "DeliveryRow",
+    "Display",
+    "Doing",
+    "Drain",
+    "Limited",
+    "ListActors",
+    "ListDead",
+    "ListDeliveries",
+    "Live",
+    "Nothing",
+    "Obeyed",
+    "Operation",
+    "Order",
+    "PickDead",
+    "Picked",
+    "Provenance",
+    "Reasons",
+    "Redeliver",
+    "Redelivered",
+    "Refused",
+    "Replica",
+    "Rerun",
+    "Roll",
+    "RuleState",
+    "Setting",
+    "Spend",
+    "Status",
+    "Verdict",
+    "Vote",
+    "WorkCounts",
+    "WorkRow",
+    "decode_question",
+]
 
 Q = TypeVar("Q")
 A = TypeVar("A")
 
 Name = Annotated[str, Meta(min_length=1, max_length=300)]
-FullName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,100}/[A-Za-z0-9._-]{1,100}\Z")]
-Number = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 Limit = Annotated[int, Meta(ge=1, le=1000)]
 
 # What a re-run does unless it is told which steps.
@@ -53,58 +136,6 @@ class Operation(Struct, Generic[Q, A], frozen=True, kw_only=True):
 
     def subject(self, prefix: str) -> str:
         return f"{prefix}.ctl.{'act' if self.acts else 'read'}.{self.name}"
-
-
-# ----------------------------------------------------------------------------------------------- between replicas
-
-
-class Doing(Struct, frozen=True, kw_only=True):
-    """What an actor is at: `seconds` since it began with it, `head_sha` once it has read one. `name` is that of
-    its repository or pull request, where the one that answers knows it."""
-
-    address: str
-    name: str = ""
-    doing: str
-    seconds: float
-    head_sha: str | None = None
-    needs: tuple[str, ...] = ()
-
-
-class Limited(Struct, frozen=True, kw_only=True):
-    """What one replica knows of an installation's rate limit (installation 0 is the App itself)."""
-
-    installation_id: int
-    replica: str
-    limited_seconds: float
-    remaining: int | None
-    reset_seconds: float | None
-
-
-class Roll(Struct, frozen=True, kw_only=True):
-    """One replica's answer when all are called."""
-
-    replica: str
-    held: tuple[int, ...]
-    running: tuple[Doing, ...]
-    limits: tuple[Limited, ...]
-    refused: str | None
-    concurrency: int
-    taken: int
-
-
-class Order(Struct, frozen=True, kw_only=True):
-    """To one replica: stop taking partitions and give back the idle ones, or (`undo`) take part again."""
-
-    undo: bool = False
-
-
-class Obeyed(Struct, frozen=True, kw_only=True):
-    """The replica has begun with it; it still holds `partitions` and runs `running` actors."""
-
-    replica: str
-    draining: bool
-    partitions: int
-    running: int
 
 
 # ---------------------------------------------------------------------------------------------------------- status
@@ -199,190 +230,6 @@ class Actors(Struct, frozen=True, kw_only=True):
 
     actors: tuple[ActorRow, ...]
     total: int
-
-
-# ------------------------------------------------------------------------------------------------------ one change
-
-
-class ChangeName(Struct, frozen=True, kw_only=True):
-    """`OWNER/REPO#NUMBER`."""
-
-    repository: FullName
-    number: Number
-
-
-class WorkRow(Struct, frozen=True, kw_only=True):
-    """A need of the change that is not done."""
-
-    need: str
-    state: str
-    due_seconds: float
-    age_seconds: float
-    attempts: int
-    forced: bool
-    failure: dict[str, Any] | None
-
-
-class CommitOrigin(Struct, frozen=True, kw_only=True):
-    """What one commit said of its author; `rule` is what detected it."""
-
-    sha: str
-    source: str
-    author_kind: str
-    agent: str | None
-    model: str | None
-    task: str | None
-    rule: str | None
-    decides: bool
-
-
-class Provenance(Struct, frozen=True, kw_only=True):
-    head_sha: str
-    author_kind: str
-    reason: str
-    source: str
-    agents: tuple[str, ...]
-    models: tuple[str, ...]
-    hints: tuple[str, ...]
-    commits: tuple[CommitOrigin, ...]
-    resolved_at: datetime
-
-
-class Card(Struct, frozen=True, kw_only=True):
-    """The newest card; `card` is the whole of it as it is stored."""
-
-    id: str
-    head_sha: str
-    base_sha: str
-    status: str
-    reason: str | None
-    risk: str
-    risk_floor: str
-    risk_first_pass: str | None
-    risk_writer: str | None
-    risk_verifier: str | None
-    verifier_status: str
-    injection_suspected: bool
-    writer_model: str | None
-    verifier_model: str | None
-    carried_from: str | None
-    created_at: datetime
-    published_at: datetime | None
-    card: dict[str, Any]
-
-
-class RuleState(Struct, frozen=True, kw_only=True):
-    """What became of one rule; `name` and `facts` only where the file could be read again."""
-
-    index: int
-    state: str
-    code: str
-    name: str | None = None
-    facts: tuple[str, ...] = ()
-
-
-class Verdict(Struct, frozen=True, kw_only=True):
-    head_sha: str
-    base_ref: str
-    base_sha: str
-    policy_path: str | None
-    policy_status: str
-    outcome: str
-    rule_index: int | None
-    rules: tuple[RuleState, ...]
-    guards: tuple[str, ...]
-    evaluated_at: datetime
-
-
-class Display(Struct, frozen=True, kw_only=True):
-    """What the comment showed from then on (GitHub's clock)."""
-
-    shown_at: datetime
-    status: str
-    card_id: str | None
-
-
-class CheckRun(Struct, frozen=True, kw_only=True):
-    name: str
-    check_run_id: int
-    published_at: datetime
-
-
-class Vote(Struct, frozen=True, kw_only=True):
-    login: str
-    verdict: str
-    source: str
-    is_author: bool
-    voted_at: datetime
-    withdrawn: bool
-
-
-class Spend(Struct, frozen=True, kw_only=True):
-    """What one kind of call cost for this change so far."""
-
-    purpose: str
-    model: str
-    outcome: str
-    calls: int
-    tokens: int
-    cost_usd: float
-
-
-class Live(Struct, frozen=True, kw_only=True):
-    """What happens with a change now. `state` is `running`, `idle`, or `changing hands` when no replica
-    answered for its partition in time."""
-
-    state: Literal["running", "idle", "changing hands"]
-    partition: int
-    replica: str | None = None
-    doing: Doing | None = None
-
-
-class Change(Struct, frozen=True, kw_only=True):
-    """Everything that is stored of one pull request, and what happens with it now."""
-
-    name: str
-    address: str
-    installation_id: int
-    state: str
-    draft: bool
-    author: str | None
-    author_is_bot: bool
-    head_sha: str
-    base_ref: str
-    opened_at: datetime | None
-    updated_at: datetime
-    comment_id: int | None
-    inactive: str | None
-    live: Live
-    work: tuple[WorkRow, ...]
-    provenance: Provenance | None
-    card: Card | None
-    cards: int
-    verdict: Verdict | None
-    displays: tuple[Display, ...]
-    checks: tuple[CheckRun, ...]
-    votes: tuple[Vote, ...]
-    spend: tuple[Spend, ...]
-
-
-class Because(Struct, frozen=True, kw_only=True):
-    """One decision: what it is, and every fact that had a say."""
-
-    decision: str
-    outcome: str
-    facts: tuple[str, ...]
-
-
-class Reasons(Struct, frozen=True, kw_only=True):
-    """Why a change is shown as it is. `policy_read` says how graft.yaml could be read again: `ok`, `changed`
-    when it is not the file that decided, `none` without a policy, or a reason."""
-
-    name: str
-    head_sha: str
-    decisions: tuple[Because, ...]
-    verdict: Verdict | None
-    policy_read: str
 
 
 class Rerun(Struct, frozen=True, kw_only=True):
