@@ -1,7 +1,7 @@
 PY := .venv/bin/python
 ARGS ?=
 
-.PHONY: install run test lint types imports bench clean
+.PHONY: install run test lint types imports e2e bench clean
 
 install: .venv/.installed
 
@@ -26,6 +26,9 @@ types: install
 
 imports: install
 	.venv/bin/lint-imports
+
+e2e: install
+	.venv/bin/graft e2e $(ARGS)
 
 bench: install
 	$(PY) -m bench $(ARGS)

@@ -102,7 +102,7 @@ async def world() -> AsyncIterator[tuple[Simulator, Daemon, Path]]:
         yield simulator, daemon, directory
 
 
-def settings_for(simulator: Simulator, nats_url: str, database_url: str) -> Settings:
+def settings_for(simulator: Simulator, nats_url: str, database_url: str, **variables: str) -> Settings:
     """Settings of a daemon that works for a simulated GitHub."""
     return Settings.from_env(
         {
@@ -115,6 +115,7 @@ def settings_for(simulator: Simulator, nats_url: str, database_url: str) -> Sett
             "GITHUB_WEBHOOK_SECRET": simulator.app.webhook_secret,
             "GRAFT_LISTEN": "127.0.0.1:0",
             "GRAFT_SETTLE_SECONDS": "0",
+            **variables,
         }
     )
 

@@ -32,6 +32,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "doctor": ("graft.cli.doctor", "doctor", "Say what is wrong with this installation, and what to do."),
     "purge": ("graft.cli.purge", "purge", "Remove everything of one installation."),
     "up": ("graft.cli.up", "up", "Run everything here with embedded NATS and Postgres."),
+    "e2e": ("graft.cli.e2e", "e2e", "See from outside whether a running Graft does what it says."),
     "demo": ("graft.cli.demo", "demo", "Show the whole path on a simulated GitHub."),
 }
 
