@@ -56,10 +56,17 @@ def schema() -> None:
 def what_if(command: F) -> F:
     """The options that stand for facts that the command cannot know, or that the user wants to vary."""
     for option in (
-        click.option("--risk", type=click.Choice([risk.value for risk in Risk]), help="Judge as if this were the final risk."),
+        click.option(
+            "--risk",
+            type=click.Choice([risk.value for risk in Risk]),
+            help="Judge as if this were the final risk.",
+        ),
         click.option("--author-kind", type=click.Choice(AUTHORS), help="Judge as if this were the author."),
         click.option(
-            "--card", type=click.Choice([card.value for card in Card]), default="missing", help="State of the intent card."
+            "--card",
+            type=click.Choice([card.value for card in Card]),
+            default="missing",
+            help="State of the intent card.",
         ),
         click.option(
             "--label", "labels", multiple=True, help="Judge as if it had this label; may be repeated."

@@ -12,7 +12,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted([*(ROOT / "graft").rglob("*.py"), *(ROOT / "actors").rglob("*.py")])
-SQL = re.compile(r"^\s*(SELECT|INSERT INTO|UPDATE \w+ SET|DELETE FROM|WITH \w+ AS|CREATE TABLE)\b", re.MULTILINE)
+SQL = re.compile(
+    r"^\s*(SELECT|INSERT INTO|UPDATE \w+ SET|DELETE FROM|WITH \w+ AS|CREATE TABLE)\b", re.MULTILINE
+)
 
 
 def name(path: Path) -> str:
