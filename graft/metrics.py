@@ -122,10 +122,12 @@ class Metrics:
             "graft_github_seconds", "Time of a request to GitHub.", _FAST
         )
         self.github_remaining: Final = self._gauge(
-            "graft_github_remaining", "Requests left to the installation that has the fewest, in this replica."
+            "graft_github_remaining",
+            "Requests left to the installation that has the fewest, in this replica.",
         )
         self.github_limited: Final = self._gauge(
-            "graft_github_limited_installations", "Installations that GitHub asked this replica to leave alone."
+            "graft_github_limited_installations",
+            "Installations that GitHub asked this replica to leave alone.",
         )
         self.recoveries: Final = self._counter(
             "graft_recoveries",
