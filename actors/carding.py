@@ -102,7 +102,11 @@ class Carding:
         self.models = (
             None
             if services.llm is None
-            else Models(fast=settings.fast_model, strong=settings.strong_model, count_tokens=False)
+            else Models(
+                fast=settings.fast_model,
+                strong=settings.strong_model,
+                count_tokens=settings.token_count == "api",
+            )
         )
         # Not worth a setting of its own: when the App's key changes, no card is carried over once.
         secret = settings.github_app_private_key.value.encode()

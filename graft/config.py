@@ -287,6 +287,16 @@ class ActorSettings(Environment, frozen=True, kw_only=True):
             default="claude-opus-5-5",
         ),
     ]
+    token_count: Annotated[
+        str,
+        from_variable(
+            "GRAFT_INTENT_TOKEN_COUNT",
+            values.one_of("estimate", "api"),
+            "How the part of a diff that a model reads is measured: `estimate` (two tokens for five bytes) or `api` "
+            "(one more request to the model's service per card).",
+            default="estimate",
+        ),
+    ]
     sensitive_paths: Annotated[
         tuple[Glob, ...],
         from_variable(

@@ -281,3 +281,23 @@ async def test_a_trigger_that_names_another_pull_request_is_dead_at_once(graft: 
         while not await graft.pool.fetchval("SELECT bool_or(attempts > 0 OR dead_at IS NOT NULL) FROM work"):
             await asyncio.sleep(0.05)
     assert len(await graft.pool.fetch("SELECT * FROM changes")) == 1
+
+
+@pytest.mark.parametrize(("chosen", "counted"), [("estimate", 0), ("api", 1)])
+async def test_the_services_own_token_count_is_asked_where_it_is_chosen(
+    make_world: MakeWorld, chosen: str, counted: int
+) -> None:
+    sizes: list[int] = []
+
+    def count(text: str) -> int:
+        sizes.append(len(text))
+        return 10
+
+    model = FakeModel(counts=count)
+    model.says("writer", writer_answer("Returns two.", ["main returns two."], "logic"))
+    model.says("verifier", verifier_answer(1))
+    async with make_world(model=model, GRAFT_INTENT_TOKEN_COUNT=chosen) as graft:
+        graft.commit("feature", CHANGE)
+        await graft.open()
+        await graft.settled()
+    assert len(sizes) == counted
