@@ -11,7 +11,6 @@ from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, Self
 
-import aiohttp
 from msgspec import Struct
 
 from graft.e2e.metrics import read_votes
@@ -97,12 +96,10 @@ class LiveStage:
         self._metrics_url = metrics_url
         self._stack = AsyncExitStack()
         self._client: Installation | None = None
-        self._http: aiohttp.ClientSession | None = None
         self.abilities = frozenset({"votes"} if metrics_url else ())
 
     async def __aenter__(self) -> Self:
         self._client = await self._stack.enter_async_context(with_token(self._token, api_url=self._api_url))
-        self._http = await self._stack.enter_async_context(aiohttp.ClientSession())
         return self
 
     async def __aexit__(
@@ -225,9 +222,9 @@ class LiveStage:
         raise PermanentError("this stage cannot install the App", reason="no_api")
 
     async def votes(self) -> dict[tuple[str, str], int]:
-        if self._http is None or self._metrics_url is None:
+        if self._metrics_url is None:
             raise PermanentError("the address of the metrics is not known", reason="no_metrics")
-        return await read_votes(self._http, self._metrics_url)
+        return await read_votes(self._metrics_url)
 
     async def close(self, change: Change) -> None:
         await self._close(change.number)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import aiohttp
-
 from graft.e2e.metrics import read_votes
 from graft.e2e.stage import BRANCH_PREFIX, Change, Check, Shown
 from graft.simulator import Pull, Repository, Simulator
@@ -101,8 +99,7 @@ class SimulatedStage:
         self._simulator.install(self._repository.owner.login, [self._repository])
 
     async def votes(self) -> dict[tuple[str, str], int]:
-        async with aiohttp.ClientSession() as http:
-            return await read_votes(http, self._metrics_url)
+        return await read_votes(self._metrics_url)
 
     async def close(self, change: Change) -> None:
         await self._simulator.close(self._pull(change))

@@ -11,14 +11,17 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from actors.daemon import running
 from graft.config import Settings
 from graft.e2e import SCENARIOS, Outcome, Played, play, require_sandbox, to_json, to_markdown
 from graft.e2e.live import LiveStage
+from graft.e2e.metrics import read_votes
 from graft.e2e.simulated import SimulatedStage
 from graft.e2e.stage import BRANCH_PREFIX
-from graft.errors import ConfigError
+from graft.errors import ConfigError, TransientError
 from graft.simulator import Repository, Simulator
 from graft.simulator.demo_repository import RepositoryBuilder
 from graft.testing import agreeable_model
@@ -148,3 +151,26 @@ def test_the_command_refuses_before_it_asks_for_anything(tmp_path: Path) -> None
     )
     assert done.returncode == 2
     assert "octo/product is not on the list" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "said"),
+    [
+        ("nothing {", 200, "not those of Graft"),
+        ("", 503, "answered 503"),
+        ("graft_votes 1", 200, "not those"),
+    ],
+)
+async def test_metrics_that_cannot_be_read_are_said_to_be(body: str, status: int, said: str) -> None:
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(text=body, status=status)
+
+    app = web.Application()
+    app.router.add_get("/metrics", answer)
+    async with TestServer(app) as server:
+        with pytest.raises(TransientError, match=said):
+            await read_votes(str(server.make_url("/metrics")))
+    with pytest.raises(TransientError, match="do not answer"):
+        await read_votes("http://127.0.0.1:1/metrics")
+    with pytest.raises(ConfigError, match="--metrics"):
+        await read_votes("file:///etc/passwd")
