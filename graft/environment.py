@@ -49,7 +49,7 @@ class Environment(Struct, frozen=True, kw_only=True):
             text = environment.get(variable.name, "")
             if not text.strip():
                 if variable.required:
-                    problems.append(f"{variable.name}: not set; {variable.doc[0].lower()}{variable.doc[1:]}")
+                    problems.append(f"{variable.name}: not set. {variable.doc}")
                     continue
                 if variable.default is None:
                     continue

@@ -293,7 +293,7 @@ def test_operators_and_migrations_need_only_their_own(environment: dict[str, str
     )
     broker = BrokerSettings.from_env({"NATS_URL": "nats://x:4222"})
     assert (broker.nats_url.value, broker.nats_prefix, broker.nats_creds) == ("nats://x:4222", "graft", None)
-    with pytest.raises(ConfigError, match=r"\ADATABASE_URL: not set; [^;]*\Z"):
+    with pytest.raises(ConfigError, match=r"\ADATABASE_URL: not set\. [^;]*\Z"):
         DatabaseSettings.from_env({})
 
 
