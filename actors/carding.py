@@ -105,7 +105,7 @@ class Carding:
             else Models(
                 fast=settings.fast_model,
                 strong=settings.strong_model,
-                count_tokens=settings.token_count == "api",
+                count_tokens=settings.diff_measure == "api",
             )
         )
         # Not worth a setting of its own: when the App's key changes, no card is carried over once.

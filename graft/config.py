@@ -185,7 +185,7 @@ class ActorSettings(Environment, frozen=True, kw_only=True):
             default="claude-opus-5-5",
         ),
     ]
-    token_count: Annotated[
+    diff_measure: Annotated[
         str,
         from_variable(
             "GRAFT_INTENT_TOKEN_COUNT",
