@@ -66,6 +66,12 @@ async def names(bus: Bus, *, batch: int = 10, within: float = 2.0) -> list[str]:
     return [pulled.delivery_id for pulled in await bus.pull(batch=batch, within=within)]
 
 
+async def subscribed(bus: Bus) -> None:
+    """Until the server knows the subscription just made: a first PING may leave before the waiting SUB."""
+    await bus.client.flush()
+    await bus.client.flush()
+
+
 async def until(condition: Callable[[], bool], *, within: float = 10.0) -> None:
     async with asyncio.timeout(within):
         while not condition():
@@ -232,7 +238,7 @@ async def test_what_was_pulled_and_not_read_goes_to_another_replica(
     assert await names(one, batch=10) == ["d-0"]  # its pull request stays open for nine more
     for number in range(1, 4):
         await other.publish(trigger(f"d-{number}"))
-    await one.client.flush()
+    await subscribed(one)
     await one.stop_pulling()
     found: list[str] = []
     while len(found) < 3:
@@ -273,7 +279,7 @@ async def test_wake_ups_reach_every_replica(connect: Callable[[], Awaitable[Bus]
     one, other = await connect(), await connect()
     heard: list[int] = []
     await other.subscribe_wakes(heard.append)
-    await other.client.flush()
+    await subscribed(other)
     await one.wake(3)
     await one.wake(31)
     await until(lambda: heard == [3, 31])
@@ -283,7 +289,7 @@ async def test_signals_carry_name_and_payload(connect: Callable[[], Awaitable[Bu
     one, other = await connect(), await connect()
     heard: list[tuple[str, dict[str, object]]] = []
     await other.subscribe_signals(lambda name, payload: heard.append((name, payload)))
-    await other.client.flush()
+    await subscribed(other)
     await one.client.publish(f"{one.prefix}.signal.odd", b"not JSON")
     await one.signal("published", {"repository_id": 70, "number": 12})
     await one.signal("verdict changed", {"number": 12})
