@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from graft.github import manifest as app
+from graft.grants import EVENTS, PERMISSIONS
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 3rem auto; padding: 0 1rem; }
@@ -22,12 +22,12 @@ code { font-size: .9em; }
 def form_page(*, manifest: Mapping[str, Any], form_url: str, owner: str, output: str) -> str:
     """What the App will be allowed to do and why, and the button that goes to GitHub."""
     permissions = "".join(
-        f"<tr><td><code>{escape(name)}</code></td><td>{escape(level)}</td><td>{escape(why)}</td></tr>"
-        for name, (level, why) in app.PERMISSIONS.items()
+        f"<tr><td><code>{escape(name)}</code></td><td>{escape(grant.level)}</td><td>{escape(grant.why)}</td></tr>"
+        for name, grant in PERMISSIONS.items()
     )
     events = "".join(
-        f"<tr><td><code>{escape(name)}</code></td><td>{escape(why)}</td></tr>"
-        for name, why in app.EVENTS.items()
+        f"<tr><td><code>{escape(name)}</code></td><td>{escape(grant.why)}</td></tr>"
+        for name, grant in EVENTS.items()
     )
     return _page(
         "Set up Graft",

@@ -15,28 +15,9 @@ import aiohttp
 import msgspec
 
 from graft.errors import ConfigError, PermanentError, TransientError
-
-# permission -> (level, why it is asked for)
-PERMISSIONS: Final[Mapping[str, tuple[str, str]]] = {
-    "metadata": ("read", "GitHub gives it with every other one: names and ids of repositories."),
-    "contents": ("read", "Reads diffs, commits, graft.yaml and intent records. Nothing is ever pushed."),
-    "pull_requests": ("write", "Writes one comment on each pull request and keeps it up to date."),
-    "checks": ("write", "Shows neutral check runs, with buttons to rate the card."),
-    "issues": ("read", "Reads the issue that a pull request links to, and incident labels."),
-}
-# event -> why it is subscribed to
-EVENTS: Final[Mapping[str, str]] = {
-    "pull_request": "a pull request was opened, pushed to, or changed",
-    "check_run": "a button or “Re-run” was pressed",
-    "check_suite": "“Re-run all checks” was pressed",
-    "push": "graft.yaml or an intent record changed on a branch",
-    "repository": "a repository was renamed, moved or archived",
-    "pull_request_review": "somebody reviewed, who may then rate",
-    "issues": "an incident label was set",
-}
+from graft.grants import EVENTS, LEVELS, PERMISSIONS
 
 LONGEST_NAME: Final = 34
-_LEVELS: Final = {"read": 1, "write": 2, "admin": 3}
 _CODE: Final = re.compile(r"[A-Za-z0-9_-]{1,200}\Z")
 _SECONDS: Final = 20
 _LARGEST_ANSWER: Final = 256 * 1024
@@ -73,7 +54,7 @@ def manifest(*, name: str, public_url: str, redirect_url: str) -> dict[str, Any]
         "public": False,
         "hook_attributes": {"url": f"{public_url}/webhooks/github", "active": True},
         "redirect_url": redirect_url,
-        "default_permissions": {permission: level for permission, (level, _) in PERMISSIONS.items()},
+        "default_permissions": {name: grant.level for name, grant in PERMISSIONS.items()},
         "default_events": list(EVENTS),
     }
 
@@ -89,13 +70,13 @@ def form_url(web_url: str, *, organization: str | None, state: str) -> str:
 def missing(permissions: Mapping[str, str], events: Sequence[str]) -> list[str]:
     """What an App that exists lacks, a line each."""
     lines = [
-        f"permission {name}: {level} is needed, the App has {permissions.get(name, 'none')}. {why}"
-        for name, (level, why) in PERMISSIONS.items()
-        if _LEVELS.get(permissions.get(name, ""), 0) < _LEVELS[level]
+        f"permission {name}: {grant.level} is needed, the App has {permissions.get(name, 'none')}. {grant.why}"
+        for name, grant in PERMISSIONS.items()
+        if LEVELS.get(permissions.get(name, ""), 0) < LEVELS[grant.level]
     ]
     return lines + [
-        f"event {name}: not subscribed. It says that {why}."
-        for name, why in EVENTS.items()
+        f"event {name}: not subscribed. It says that {grant.why}."
+        for name, grant in EVENTS.items()
         if name not in events
     ]
 

@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from graft.grants import EVENTS, LEVELS, PERMISSIONS
+
 
 class Severity(StrEnum):
     """`error`: Graft does not work. `warning`: part of it does not, or soon will not."""
@@ -125,25 +127,6 @@ def missing_stream() -> Check:
 
 # ---------------------------------------------------------------------------------------------------- the App
 
-# permission -> (level, what it breaks when it is missing)
-PERMISSIONS: Final[Mapping[str, tuple[str, str]]] = {
-    "metadata": ("read", "nothing can be read at all"),
-    "contents": ("read", "no diff, no commits, no graft.yaml and no records"),
-    "pull_requests": ("write", "no comment on pull requests"),
-    "checks": ("write", "no check runs, and no buttons to rate a card"),
-    "issues": ("read", "no linked issue on cards, and no incidents by label"),
-}
-# event -> what it breaks when it is not subscribed
-EVENTS: Final[Mapping[str, str]] = {
-    "pull_request": "pull requests are not noticed",
-    "check_run": "the buttons of the card and “Re-run” do nothing",
-    "check_suite": "“Re-run all checks” does nothing",
-    "push": "a new graft.yaml is not applied to open pull requests",
-    "repository": "renames and transfers are noticed late",
-    "pull_request_review": "who could have rated a card is known late",
-    "issues": "incidents by label are noticed late",
-}
-_LEVELS: Final = {"read": 1, "write": 2, "admin": 3}
 _LARGEST_SKEW: Final = 30.0
 
 
@@ -197,12 +180,12 @@ def permissions(where: str, granted: Mapping[str, str]) -> list[Check]:
     found = [
         _bad(
             name,
-            f"{permission}: {level} is needed, {granted.get(permission) or 'nothing'} is granted",
-            f"without it: {breaks}",
+            f"{permission}: {grant.level} is needed, {granted.get(permission) or 'nothing'} is granted",
+            f"without it: {grant.without}",
             "grant it in the App's settings, then have the owner of each installation accept it",
         )
-        for permission, (level, breaks) in PERMISSIONS.items()
-        if _LEVELS.get(granted.get(permission, ""), 0) < _LEVELS[level]
+        for permission, grant in PERMISSIONS.items()
+        if LEVELS.get(granted.get(permission, ""), 0) < LEVELS[grant.level]
     ]
     return found or [_ok(name, "all that Graft needs")]
 
@@ -213,11 +196,11 @@ def events(subscribed: Sequence[str]) -> list[Check]:
         _bad(
             "events",
             f"{event} is not subscribed",
-            f"without it: {breaks}",
+            f"without it: {grant.without}",
             "tick it in the App's settings",
             warning=event != "pull_request",
         )
-        for event, breaks in EVENTS.items()
+        for event, grant in EVENTS.items()
         if event not in subscribed
     ]
     return found or [_ok("events", "all that Graft listens to")]

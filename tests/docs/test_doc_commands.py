@@ -217,11 +217,11 @@ def test_links_between_documents_lead_somewhere() -> None:
 
 
 def test_the_set_up_page_and_the_document_ask_for_the_same() -> None:
-    from graft.github import manifest
+    from graft import grants
 
     text = (ROOT / "docs" / "setup.md").read_text()
-    for name, (level, _) in manifest.PERMISSIONS.items():
-        assert f"| {name.replace('_', ' ')} | {level} |" in text
+    for name, grant in grants.PERMISSIONS.items():
+        assert f"| {name.replace('_', ' ')} | {grant.level} |" in text
 
 
 def test_every_room_that_is_named_is_there() -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from graft import grants
 from graft.cli.main import COMMANDS
-from graft.pilot import bootstrap, doctor, feedback, figures, gate
+from graft.pilot import bootstrap, feedback, figures, gate
 from graft.pilot.incidents import references
 from graft.pilot.review_time import AUTOMATION, DRAFT, REVERT, SELF_MERGED
 
@@ -39,8 +40,8 @@ def test_every_rule_that_leaves_out_is_named() -> None:
 
 
 def test_permissions_are_those_of_the_doctor() -> None:
-    for name, (level, breaks) in doctor.PERMISSIONS.items():
-        assert f"| {name} | {level} | {breaks} |" in TEXT
+    for name, grant in grants.PERMISSIONS.items():
+        assert f"| {name} | {grant.level} | {grant.without} |" in TEXT
 
 
 def test_the_phrases_for_a_culprit_are_understood() -> None:

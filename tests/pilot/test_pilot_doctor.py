@@ -10,13 +10,14 @@ import pytest
 
 from graft.cli.graftctl import main as graftctl
 from graft.cli.main import COMMANDS
+from graft.grants import EVENTS, PERMISSIONS
 from graft.pilot import doctor
-from graft.pilot.doctor import EVENTS, EXIT_CODES, PERMISSIONS, Check, Severity, worst
+from graft.pilot.doctor import EXIT_CODES, Check, Severity, worst
 from graft.simulator.state import DEFAULT_EVENTS, DEFAULT_PERMISSIONS
 from graft.triggers import INSTALLATION_NEEDS, PULL_NEEDS, REPOSITORY_NEEDS
 
 ROOT = Path(__file__).parents[2]
-GRANTED = {name: level for name, (level, _) in PERMISSIONS.items()}
+GRANTED = {name: grant.level for name, grant in PERMISSIONS.items()}
 
 PROBLEMS: list[Check] = [
     *doctor.settings(["GITHUB_APP_ID: not set"], ()),

@@ -20,7 +20,6 @@ from graft import envfile
 from graft.cli.setup import Registration, register, store, take_over
 from graft.errors import ConfigError
 from graft.github import manifest
-from graft.pilot import doctor
 from graft.simulator import Simulator
 from graft.values import Address
 
@@ -196,13 +195,9 @@ async def test_credentials_that_are_given_out_once_are_not_lost(simulator: Simul
     assert (tmp_path / "graft.env.old").read_text() == "somebody was faster"
 
 
-def test_the_page_asks_for_what_the_doctor_looks_for() -> None:
-    assert {n: level for n, (level, _) in manifest.PERMISSIONS.items()} == {
-        n: level for n, (level, _) in doctor.PERMISSIONS.items()
-    }
-    assert set(manifest.EVENTS) == set(doctor.EVENTS)
-    # GitHub refuses a manifest that names these.
-    assert not {"installation", "installation_repositories"} & set(manifest.EVENTS)
+def test_the_manifest_names_no_event_that_github_refuses_there() -> None:
+    asked = manifest.manifest(name="x", public_url="https://x.example", redirect_url="http://127.0.0.1/")
+    assert not {"installation", "installation_repositories"} & set(asked["default_events"])
 
 
 @pytest.mark.parametrize(
