@@ -10,7 +10,7 @@ from collections import OrderedDict
 
 import msgspec
 
-from actors.run import Run
+from actors.run import Busy, Run
 from actors.services import Services
 from graft import records
 from graft.changes import Snapshot
@@ -26,6 +26,7 @@ from graft.store.installations import ListedRepository, Repository
 # Tries for a pull request that GitHub does not show yet, or shows as it was before the event.
 PATIENCE = 4
 LAG_SECONDS = 2.0
+SUSPENDED_SECONDS = 60.0
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,14 +72,28 @@ class Snapshots:
 
 
 async def find_repository(services: Services, run: Run, repository_id: int) -> Repository | None:
-    """The repository's row; one that no event has announced yet is read from the API. `None` where it or its
-    installation is gone or suspended."""
+    """The repository's row, read from the API where no event has announced it yet, or where what is stored was
+    overtaken: an App that is installed again has another installation, and its events come in any order.
+
+    `None` where it is gone. Raises Busy while its installation is suspended: its work waits.
+    """
     async with services.pool.acquire() as connection:
         found = await installations.repository(connection, repository_id)
     if found is not None:
-        return found if found.active else None
+        if found.active:
+            return found
+        same = found.installation_id == run.installation_id
+        if same and found.deleted_at is not None:
+            return None
+        if same and found.suspended_at is not None:
+            raise Busy("the installation is suspended", reason="suspended", retry_after=SUSPENDED_SECONDS)
     client = services.github.installation(run.installation_id)
-    record = await repositories.read_repository(client, repository_id)
+    try:
+        record = await repositories.read_repository(client, repository_id)
+    except NotFound:
+        if found is None:
+            raise
+        return None
     async with services.pool.acquire() as connection:
         await installations.describe_repository(
             connection,
@@ -91,7 +106,8 @@ async def find_repository(services: Services, run: Run, repository_id: int) -> R
                 archived=record.archived,
             ),
         )
-        return await installations.repository(connection, repository_id)
+        described = await installations.repository(connection, repository_id)
+    return described if described is not None and described.active else None
 
 
 async def read_pull(services: Services, run: Run, repository: Repository, number: int) -> Reading:

@@ -105,3 +105,20 @@ async def test_a_removed_repository_gets_no_more_output(graft: World) -> None:
     writes = [r for r in list(graft.simulator.requests)[before:] if r.method in ("PATCH", "DELETE")]
     assert writes == []
     assert len(graft.comments(pull)) == 1
+
+
+async def test_a_pull_request_of_an_app_installed_again_does_not_wait_for_the_news(graft: World) -> None:
+    await opened(graft)
+    installation = graft.repository.installation
+    assert installation is not None
+    graft.simulator.uninstall(installation)
+    await graft.settled()
+    graft.simulator.faults.swallow_deliveries = 1  # the news of the new installation never comes
+    graft.simulator.install("octo", [graft.repository])
+    graft.commit("again", {"src/app.py": "def main():\n    return 4\n"})
+    pull = await graft.open("again")
+    await graft.settled()
+    assert len(graft.comments(pull)) == 1
+    row = await graft.pool.fetchrow("SELECT * FROM repositories")
+    assert graft.repository.installation is not None
+    assert (row["installation_id"], row["removed_at"]) == (graft.repository.installation.id, None)
