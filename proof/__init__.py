@@ -1,0 +1,1 @@
+"""Programs that try to break Graft: faults, endurance, hostile input. `make chaos`, `make soak`, `make fuzz`."""
