@@ -13,9 +13,9 @@ from graft.database import Pool
 from graft.simulator import Comment, Pull, Repository, Simulator
 from graft.simulator.demo_repository import RepositoryBuilder
 from graft.streams import StreamSettings
+from proof.processes import Process, serving, start
 
 from .conftest import MakeWorld
-from .processes import Process, serving, start
 from .world import MAIN, World, environment
 
 CREATE = "POST /repos/{owner}/{repo}/issues/{number}/comments"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from .processes import serving, start
+from proof.processes import serving, start
+
 from .test_crashes import THREE, Stage, ours, stage
 
 __all__ = ["stage"]

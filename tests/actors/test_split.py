@@ -16,8 +16,8 @@ import pytest
 from graft.database import Pool
 from graft.simulator import Comment, Pull, Repository, Simulator
 from graft.simulator.demo_repository import RepositoryBuilder
+from proof.processes import Process, serving, start
 
-from .processes import Process, serving, start
 from .world import MAIN, environment
 
 CREATE = "/repos/{owner}/{repo}/issues/{number}/comments"

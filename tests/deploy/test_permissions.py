@@ -19,7 +19,7 @@ from graft.errors import ConfigError
 from graft.simulator import Simulator
 from graft.simulator.demo_repository import build_demo_repository
 from graft.streams import StreamSettings
-from tests.actors import processes
+from proof import processes
 from tests.actors.world import environment
 
 from .conftest import ROOT, Broker

@@ -1,0 +1,24 @@
+"""`python -m proof NAME [options]`: runs one of the programs that try to break Graft."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+PROOFS = {
+    "chaos": "seeded faults against real servers and daemons; every accepted delivery has its outcome",
+    "soak": "steady load; memory, descriptors, tasks, connections and actors level off",
+}
+
+
+def main(arguments: list[str]) -> int:
+    name, *rest = arguments or [""]
+    if name not in PROOFS:
+        for proof, what in PROOFS.items():
+            print(f"{proof:14} {what}")
+        return 0 if name in ("-h", "--help") else 2
+    return int(importlib.import_module(f"proof.{name}").main(rest))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
