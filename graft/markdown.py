@@ -42,6 +42,9 @@ _LINKED = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+# `fixes #12`: the keyword goes into the code span with its reference, so that no parser finds the pair.
+_CLOSING = re.compile(r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\Z", re.IGNORECASE)
+_CLOSED = re.compile(r"\#\d|gh-\d|/(?:issues|pull)/\d", re.IGNORECASE)
 _TOKEN = re.compile(r"`(?P<quoted>[^`]+)`|(?P<space>\ +)|(?P<word>[^\ `]+)|(?P<tick>`)")
 _LEADING = "([{\"'“‘«"
 _TRAILING = ")]}\"'”’».,;:!?…"
@@ -68,6 +71,8 @@ def escape_prose(text: str, *, limit: int = 600) -> str:
             continue
         word, quoted = token["word"] or token["tick"], token["quoted"]
         lead, core, tail = ("", quoted, "") if quoted is not None else _split(word)
+        if not lead and _CLOSED.search(core) and (keyword := _keyword_taken(pieces)):
+            core = f"{keyword} {core}"
         if after_code and not lead and (quoted is not None or _LINKED.search(word)):
             pieces.append(" ")  # two spans side by side would be read as one longer fence
         if quoted is not None or _LINKED.search(word):
@@ -93,6 +98,17 @@ def code_span(text: str, *, limit: int = 200) -> str:
     if content.startswith("`") or content.endswith("`"):
         content = f" {content} "
     return f"{fence}{content}{fence}"
+
+
+def _keyword_taken(pieces: list[str]) -> str:
+    """The closing keyword that stands last in `pieces`, which loses it; empty where there is none."""
+    if len(pieces) < 2 or pieces[-1] != " " or not (found := _CLOSING.search(pieces[-2])):
+        return ""
+    before = pieces[-2][: found.start()]
+    if not before and len(pieces) > 2 and pieces[-3] != " ":
+        before = " "  # or two spans side by side would be read as one longer fence
+    pieces[-2:] = [before] if before else []
+    return found.group()
 
 
 def _split(word: str) -> tuple[str, str, str]:

@@ -220,6 +220,26 @@ def test_sentence_marks_stay_outside_the_code() -> None:
     assert escape_prose('("@octocat"), see #12.') == '("`@octocat`"), see `#12`.'
 
 
+@pytest.mark.parametrize(
+    ("text", "source"),
+    [
+        ("fixes #12", "`fixes #12`"),
+        (
+            "This (Closes: GH-12), and resolved octo/repo#3.",
+            "This (`Closes: GH-12`), and `resolved octo/repo#3`.",
+        ),
+        ("fixed https://github.com/octo/repo/issues/3", "`fixed https://github.com/octo/repo/issues/3`"),
+        ("`a`fixes #12", "`a` `fixes #12`"),
+        ("closes `#12`", "`closes #12`"),
+        ("closes closes #1 #2", "closes `closes #1` `#2`"),
+        ("a prefix #12, fixes (#12) and fixes it", "a prefix `#12`, fixes (`#12`) and fixes it"),
+        ("Fixes @scope/pkg", "Fixes `@scope/pkg`"),
+    ],
+)
+def test_a_closing_keyword_goes_into_the_code_of_its_reference(text: str, source: str) -> None:
+    assert escape_prose(text) == source
+
+
 def test_pairs_of_backticks_stay_code() -> None:
     assert escape_prose("calls `foo_bar()` twice") == "calls `foo_bar()` twice"
     assert escape_prose("`a``b`") == "`a` `b`"
