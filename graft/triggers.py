@@ -30,6 +30,10 @@ Login = Annotated[str, Meta(pattern=r"^[!-~]{1,100}\Z")]
 RefName = Annotated[str, Meta(min_length=1, max_length=1024)]
 Word = Annotated[str, Meta(pattern=r"^[a-z_]{1,50}\Z")]
 Time = Annotated[datetime, Meta(tz=True)]
+DeliveryId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")]
+
+# More pull requests on one head than this are left to the repository's actor, which finds them all.
+MOST_PULLS: Final = 20
 
 
 class Trigger(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -45,7 +49,7 @@ class Trigger(Struct, frozen=True, kw_only=True, omit_defaults=True):
     kind: Kind
     event: Word
     action: Word | None = None
-    delivery_id: str
+    delivery_id: DeliveryId
     received_at: Time
     installation_id: Id
     repository_id: Id | None = None
@@ -67,7 +71,7 @@ class Trigger(Struct, frozen=True, kw_only=True, omit_defaults=True):
     check_run_id: Id | None = None
     button: Annotated[str, Meta(max_length=20)] | None = None
     step: Literal["provenance", "intent", "policy"] | None = None
-    pulls: tuple[Number, ...] = ()
+    pulls: Annotated[tuple[Number, ...], Meta(max_length=MOST_PULLS)] = ()
 
     def log_context(self) -> dict[str, Any]:
         """What may be logged of it."""
@@ -266,8 +270,25 @@ def encode(trigger: Trigger) -> bytes:
 def decode(data: bytes) -> Trigger:
     """Raises PermanentError (`bad_trigger`) naming the path for a message that is no trigger."""
     try:
-        return _DECODER.decode(data)
+        trigger = _DECODER.decode(data)
     except msgspec.ValidationError as error:
         raise PermanentError(f"not a trigger: {path_of(error)}", reason="bad_trigger") from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         raise PermanentError("not a trigger: not JSON", reason="bad_trigger") from None
+    if missing := [name for name in _needed(trigger) if getattr(trigger, name) is None]:
+        raise PermanentError(f"not a trigger: $.{missing[0]} is missing", reason="bad_trigger")
+    return trigger
+
+
+def _needed(trigger: Trigger) -> tuple[str, ...]:
+    """The fields that make the addresses and needs of such a trigger: a part of a key that is not there would be
+    read as another actor's."""
+    match trigger.kind:
+        case "pull":
+            return ("repository_id", "number")
+        case "repository" if trigger.action == "rerequested" and not trigger.pulls:
+            return ("repository_id", "head_sha")
+        case "repository":
+            return ("repository_id",)
+        case "installation":
+            return ()

@@ -8,6 +8,7 @@ import sys
 PROOFS = {
     "chaos": "seeded faults against real servers and daemons; every accepted delivery has its outcome",
     "soak": "steady load; memory, descriptors, tasks, connections and actors level off",
+    "fuzz": "inputs that lead into every parser of outside bytes; coverage-guided where atheris is installed",
 }
 
 

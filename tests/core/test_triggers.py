@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -180,6 +182,43 @@ def test_a_message_that_is_no_trigger_is_permanent_and_quotes_nothing(data: byte
     assert caught.value.reason == "bad_trigger"
     assert said in str(caught.value)
     assert "planet" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "left_out", "said"),
+    [
+        ("pull", "repository_id", "$.repository_id is missing"),
+        ("pull", "number", "$.number is missing"),
+        ("repository", "repository_id", "$.repository_id is missing"),
+        ("repository", "head_sha", "$.head_sha is missing"),
+    ],
+)
+def test_a_trigger_without_a_part_of_its_key_is_none(kind: str, left_out: str, said: str) -> None:
+    whole = {
+        "kind": kind,
+        "event": "check_run",
+        "action": "rerequested",
+        "delivery_id": "d-1",
+        "received_at": "2026-01-02T03:04:05Z",
+        "installation_id": 7,
+        "repository_id": 70,
+        "number": 1,
+        "head_sha": "a" * 40,
+    }
+    assert triggers.decode(msgspec.json.encode(whole)).repository_id == 70
+    del whole[left_out]
+    with pytest.raises(PermanentError, match=re.escape(said)) as caught:
+        triggers.decode(msgspec.json.encode(whole))
+    assert caught.value.reason == "bad_trigger"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("delivery_id", "a b"), ("delivery_id", "x" * 65), ("pulls", list(range(1, 22)))]
+)
+def test_a_trigger_is_as_bounded_as_what_the_ingress_makes(field: str, value: object) -> None:
+    whole = msgspec.to_builtins(pull()) | {field: value}
+    with pytest.raises(PermanentError, match=re.escape(f"$.{field}")):
+        triggers.decode(msgspec.json.encode(whole))
 
 
 def test_what_is_logged_of_a_trigger_names_no_person() -> None:
