@@ -51,6 +51,7 @@ class Faults:
         self._targets = targets
         self.latency = 0.0
         self.route_latency: dict[str, float] = {}
+        self.installation_latency: dict[int, float] = {}
         self.refuse_app_key = False
         self.swallow_deliveries = 0
         self.waiting = 0
@@ -144,6 +145,7 @@ class Faults:
         """Switch everything off again; hanging requests are ended."""
         self.latency = 0.0
         self.route_latency.clear()
+        self.installation_latency.clear()
         self.refuse_app_key = False
         self.swallow_deliveries = 0
         self._rules.clear()
@@ -162,8 +164,10 @@ class Faults:
                 return rule
         return None
 
-    async def delay(self, target: str) -> None:
+    async def delay(self, target: str, installation: Installation | None) -> None:
         seconds = self.route_latency.get(target, self.latency)
+        if installation is not None:
+            seconds = self.installation_latency.get(installation.id, seconds)
         if seconds > 0:
             await asyncio.sleep(seconds)
 

@@ -116,7 +116,7 @@ class GitHubServer:
         installation = None if grant is None else grant.installation
         status = 0
         try:
-            await self.faults.delay(route.target)
+            await self.faults.delay(route.target, installation)
             rule = self.faults.take(route.target, installation, "before")
             if rule is not None:
                 reply = await self._strike(request, rule)
