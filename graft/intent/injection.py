@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from graft.changes import Snapshot
-from graft.intent import phrases
+from graft.intent import foreign, phrases
 
 __all__ = ["MARKERS", "Suspicion", "suspect"]
 
@@ -121,6 +121,7 @@ def markers_in(text: str, *, prose: bool, path: str | None = None) -> Iterable[s
         for marker, (words, pattern) in patterns.items():
             if any(pattern.search(searched, start, end) for start, end in _around(searched, words)):
                 yield marker
+    yield from _foreign(folded if plain else f" {_SPACES.sub(' ', foreign.fold(text))} ", plain)
     if (path is None or not _DATA_FILES.search(path)) and _is_encoded(folded):
         yield "encoded"
     if prose and any(map(_is_hiding, _comments(text))):
@@ -129,6 +130,14 @@ def markers_in(text: str, *, prose: bool, path: str | None = None) -> Iterable[s
         return
     for marker, present in _UNICODE.items():
         if present(text):
+            yield marker
+
+
+def _foreign(folded: str, plain: bool) -> Iterable[str]:
+    """Demands in other languages, in text that `foreign.fold` has folded."""
+    searched = foreign.within_sentences(folded)
+    for marker, words, pattern in foreign.LATIN if plain else (*foreign.LATIN, *foreign.OTHERS):
+        if any(pattern.search(searched, start, end) for start, end in _around(searched, words)):
             yield marker
 
 
