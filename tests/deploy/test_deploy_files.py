@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -130,7 +131,37 @@ def test_every_service_is_fenced_in_pinned_and_watched(compose: dict[str, Any]) 
         "nats",
         "postgres",
     }
-    assert set(compose["services"]["graft"]["depends_on"]) == {"nats", "postgres"}
+    assert compose["services"]["graft"]["depends_on"] == {
+        "migrate": {"condition": "service_completed_successfully"},
+        "nats": {"condition": "service_healthy"},
+    }
+
+
+def test_only_what_migrates_has_the_role_that_may(compose: dict[str, Any]) -> None:
+    urls = {
+        name: service["environment"]["DATABASE_URL"]
+        for name, service in compose["services"].items()
+        if "DATABASE_URL" in service.get("environment", {})
+    }
+    assert {name: urlsplit(url).username for name, url in urls.items()} == {
+        "graft": "graft",
+        "migrate": "graft_owner",
+    }
+    postgres = compose["services"]["postgres"]
+    assert "./postgres-roles.sql:/docker-entrypoint-initdb.d/roles.sql:ro" in postgres["volumes"]
+    sql = (DEPLOY / "postgres-roles.sql").read_text()
+    wanted = set(re.findall(r"^\\getenv \w+ (\w+)$", sql, re.MULTILINE))
+    assert wanted == {"GRAFT_OWNER_PASSWORD", "GRAFT_DAEMON_PASSWORD"}
+    for role, name in (("graft_owner", "GRAFT_OWNER_PASSWORD"), ("graft", "GRAFT_DAEMON_PASSWORD")):
+        assert f"\\set {'owner' if role == 'graft_owner' else 'daemon'} {role} " in sql
+        given = postgres["environment"][name]
+        assert urlsplit(urls["migrate" if role == "graft_owner" else "graft"]).password == given
+    [migrate] = of_kind("Deployment")["graft-actors"]["spec"]["template"]["spec"]["initContainers"]
+    assert migrate["args"] == ["migrate"]
+    assert migrate["envFrom"] == [{"secretRef": {"name": "graft-migrate"}}]
+    owner = of_kind("Secret")["graft-migrate"]["stringData"]["DATABASE_URL"]
+    assert urlsplit(owner).username == "graft_owner"
+    assert urlsplit(environment("graft-actors")["DATABASE_URL"]).username == "graft"
 
 
 def test_the_broker_is_the_one_that_is_tested(compose: dict[str, Any]) -> None:
@@ -202,12 +233,13 @@ def test_pods_can_do_little(name: str) -> None:
     pod = of_kind("Deployment")[name]["spec"]["template"]["spec"]
     assert pod["automountServiceAccountToken"] is False
     assert pod["securityContext"]["runAsNonRoot"] is True
-    [container] = pod["containers"]
-    assert container["securityContext"] == {
-        "allowPrivilegeEscalation": False,
-        "readOnlyRootFilesystem": True,
-        "capabilities": {"drop": ["ALL"]},
-    }
+    assert len(pod["containers"]) == 1
+    for container in (*pod["containers"], *pod.get("initContainers", ())):
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
 
 
 def environment(name: str) -> dict[str, str]:

@@ -36,6 +36,7 @@ NOT_RUN = {
     r"python -m bench\b": "takes minutes; the benchmarks have tests of their own",
     r"\.venv/bin/graft review": "the same as in review.md, for a repository of the reader's",
     r"docker ": "Docker does not run everywhere; tests/deploy checks the file and starts what it starts",
+    r"(GRAFT_OWNER_PASSWORD|DATABASE_URL)=": "makes roles of the whole server; tests/deploy runs it, with other names",
     r"kubectl ": "needs a cluster; tests/deploy validates the manifests",
     r"(install -m 0644|systemctl) ": "changes the machine; tests/deploy has systemd verify the unit",
     r"graft e2e --repository": "needs a sandbox on a real GitHub; tests/e2e plays the same over a stand-in for its API",
