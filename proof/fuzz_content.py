@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import unicodedata
 from typing import Final
 
 import msgspec
@@ -25,6 +26,7 @@ from proof.fuzz_input import Target, fields, number, text
 
 SECTION_LIMIT: Final = comment_body.SECTION_LIMIT
 _KEY = re.compile(r"[A-Za-z0-9-]+\Z")
+_HIDDEN: Final = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 
 # -------------------------------------------------------------------------------------------------------- trailers
@@ -48,7 +50,9 @@ def check_trailers(data: bytes) -> None:
     assert "\n" not in found.explanation and len(found.explanation) < 500, "a long explanation"
     assert len(provenance.render_section(found)) <= SECTION_LIMIT, "a section above its limit"
     one_line = [*found.agents, *found.models, *(fact.session or "" for fact in found.commits)]
-    assert all(len(value) <= 300 and value.isprintable() for value in one_line), "a value unfit for a column"
+    for value in one_line:
+        assert len(value) <= 300, "a long value"
+        assert not any(unicodedata.category(char) in _HIDDEN for char in value), "a hidden character"
 
 
 # ----------------------------------------------------------------------------------------------------------- diffs
