@@ -28,6 +28,8 @@ _ESCAPED = re.compile(r"\\([0-7]{1,3}|.)|([^\\]+)", re.DOTALL)
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _ESCAPES = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13}
 _FULL_SHA = (40, 64)
+# A path has at most 4,096 bytes (PATH_MAX), and each is written as four characters at most.
+_LONGEST_NAME = 4 * 4_096
 
 
 class Hunk(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +47,10 @@ def parse_diff(text: str) -> tuple[ChangedFile, ...]:
     the mode `160000`, and a changed file type is a removed and an added row, as git writes it. A patch cut
     off in the middle of a hunk keeps the lines it has.
     """
-    lines = text.split("\n")
+    start = 0 if text.startswith(_GIT) else text.find(f"\n{_GIT}") + 1
+    if not text.startswith(_GIT, start):
+        return ()
+    lines = text[start:].split("\n")
     if lines[-1] == "":
         lines.pop()
     files: list[ChangedFile] = []
@@ -207,7 +212,7 @@ def _name(name: str) -> str:
 def _unquote(body: str) -> str:
     """Git's C-style quoting (`core.quotePath`): octal bytes of UTF-8, and the usual escapes."""
     data = bytearray()
-    for match in _ESCAPED.finditer(body):
+    for match in _ESCAPED.finditer(body, 0, _LONGEST_NAME):
         escaped, plain = match[1], match[2]
         if plain is not None:
             data += plain.encode("utf-8", "replace")

@@ -31,11 +31,15 @@ SECTIONS = (
     "Approval",
 )
 MODULES = "Modules"
+MAX_PROBLEMS = 500
+"""Most problems of one record that are kept: one is enough to make it malformed."""
 
 _LINE_END = re.compile("\r\n|\n|\r|\u2028|\u2029")
+_ODD_LINE_END = re.compile("[\r\u2028\u2029]")
 _METADATA = re.compile(r"(id|status|context):[ \t]*(.*)\Z")
 _HEADING = re.compile(r"## (.*?)[ \t]*\Z")
 _CLAUSE = re.compile(r"R([1-9][0-9]{0,3}):[ \t]*(.*)\Z")
+_MOST_CLAUSES = 9_999  # the number has four digits
 _CLAUSE_LIKE = re.compile(r"[ \t]*(?:[-*][ \t]+)?R[0-9]+[ \t]*:")
 _APPROVED_BY = re.compile(r"approved-by:[ \t]*(.*)\Z")
 _PLACEHOLDER = re.compile(
@@ -101,6 +105,9 @@ class _Problems(Protocol):
 
 def numbered_lines(text: str) -> list[tuple[int, str]]:
     """Lines as the standard's parser ends them, each with the number an editor shows."""
+    plain = text.replace("\r\n", "\n")
+    if not _ODD_LINE_END.search(plain):
+        return list(enumerate(plain.split("\n"), 1))
     lines = []
     start, number = 0, 1
     for match in _LINE_END.finditer(text):
@@ -124,7 +131,8 @@ def parse(path: str, data: bytes) -> Record:
     problems: list[Problem] = []
 
     def problem(code: str, message: str, line: int | None = None) -> None:
-        problems.append(Problem(code, message, path, line, record_id))
+        if len(problems) < MAX_PROBLEMS:
+            problems.append(Problem(code, message, path, line, record_id))
 
     metadata = _metadata(lines, problem)
     status = metadata.get("status", "")
@@ -230,6 +238,9 @@ def _clauses(rules: Section, problem: _Problems) -> tuple[Clause, ...]:
                 problem("record-clause", "a line that looks like a clause and is none", number)
             continue
         expected = len(clauses) + 1
+        if expected > _MOST_CLAUSES:
+            problem("record-clause", f"more than {_MOST_CLAUSES} clauses", number)
+            break
         text = match.group(2).rstrip(" \t")
         if int(match.group(1)) != expected:
             problem("record-clause", f"R{match.group(1)} stands where R{expected} is expected", number)
