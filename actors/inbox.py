@@ -9,11 +9,13 @@ is retried alone, recorded dead and acknowledged: it must not stand in the way o
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import asyncpg
+import msgspec
 
 from graft import tracing, triggers
 from graft.bus import Bus, Pulled
@@ -23,6 +25,7 @@ from graft.intent import BUTTONS
 from graft.logs import get_logger
 from graft.store import deliveries, votes, work
 from graft.store.deliveries import Delivery
+from graft.streams import ACK_WAIT
 from graft.triggers import Trigger
 
 log = get_logger("inbox")
@@ -31,12 +34,18 @@ BATCH = 64
 PULL_SECONDS = 5.0
 RETRY_SECONDS = 1.0
 DRAIN_SECONDS = 5.0
+# An id is what the ingress lets through; of anything else in the stream only that much is kept.
+_NO_ID = re.compile(r"[^A-Za-z0-9._-]")
+_LONGEST_ID = 64
 
 # The database is not there or not in the mood: the same statement may succeed later.
 UNAVAILABLE = (
     OSError,
     TimeoutError,
     asyncpg.InterfaceError,
+    # What asyncpg says of a connection that broke in the middle of its protocol.
+    asyncpg.InternalClientError,
+    asyncpg.PostgresSystemError,
     asyncpg.PostgresConnectionError,
     asyncpg.OperatorInterventionError,
     asyncpg.InsufficientResourcesError,
@@ -67,7 +76,10 @@ class Inbox:
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
             if messages:
-                await self._finish(self.take(messages))
+                try:
+                    await self._finish(self.take(messages))
+                except Exception as error:  # noqa: BLE001 - supervision: the broker delivers them again
+                    log.error("batch not taken", error=type(error).__name__)
 
     @staticmethod
     async def _finish(taking: Coroutine[Any, Any, None]) -> None:
@@ -84,6 +96,20 @@ class Inbox:
 
     async def take(self, messages: Sequence[Pulled]) -> None:
         """Store a batch and acknowledge it; afterwards its actors are awake."""
+        holding = asyncio.create_task(self._hold(messages))
+        try:
+            await self._take(messages)
+        finally:
+            holding.cancel()
+
+    async def _hold(self, messages: Sequence[Pulled]) -> None:
+        """Tell the broker that these are being worked on, for as long as it takes."""
+        while True:
+            await asyncio.sleep(ACK_WAIT / 4)
+            for message in messages:
+                await message.in_progress()
+
+    async def _take(self, messages: Sequence[Pulled]) -> None:
         try:
             woken = await self._stored(messages)
         except Exception as error:  # noqa: BLE001 - one of them is poison; find out which
@@ -91,7 +117,7 @@ class Inbox:
                 await self._bury(messages[0], error)
                 return
             for message in messages:
-                await self.take([message])
+                await self._take([message])
             return
         for message in messages:
             await message.ack()
@@ -113,22 +139,18 @@ class Inbox:
             )
         traces = {delivery_id: tracing.current(span) for delivery_id, span in spans.items()}
         try:
-            return await self._patiently(messages, lambda connection: self._store(connection, found, traces))
+            return await self._patiently(lambda connection: self._store(connection, found, traces))
         finally:
             for span in spans.values():
                 span.end()
 
-    async def _patiently(
-        self, messages: Sequence[Pulled], step: Callable[[Connection], Awaitable[list[int]]]
-    ) -> list[int]:
+    async def _patiently(self, step: Callable[[Connection], Awaitable[list[int]]]) -> list[int]:
         while True:
             try:
                 async with self.pool.acquire() as connection, connection.transaction():
                     return await step(connection)
             except UNAVAILABLE as error:
                 log.warning("database unavailable", error=type(error).__name__)
-                for message in messages:
-                    await message.in_progress()
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _store(
@@ -167,26 +189,34 @@ class Inbox:
     async def _bury(self, message: Pulled, error: Exception) -> None:
         """Record a trigger that cannot be stored, and take it off the stream."""
         reason = error.reason if isinstance(error, PermanentError) else type(error).__name__
-        log.error("trigger refused", delivery_id=message.delivery_id, reason=reason)
-        trigger = message.trigger
-        dead = Delivery(
-            delivery_id=message.delivery_id,
-            event=trigger.event if trigger else "unknown",
-            action=trigger.action if trigger else None,
-            installation_id=trigger.installation_id if trigger else None,
-            repository_id=trigger.repository_id if trigger else None,
-            received_at=trigger.received_at if trigger else datetime.now(UTC),
+        delivery_id = _NO_ID.sub("", message.delivery_id)[:_LONGEST_ID]
+        log.error("trigger refused", delivery_id=delivery_id, reason=reason)
+        bare = Delivery(
+            delivery_id=delivery_id,
+            event="unknown",
+            received_at=datetime.now(UTC),
             status="dead",
             reason=reason,
         )
-
-        async def record(connection: Connection) -> list[int]:
-            await deliveries.record(connection, [dead])
-            return []
-
-        await self._patiently([message], record)
+        trigger = message.trigger
+        if trigger is None:
+            await self._patiently(_recorded(bare))
+        else:
+            told = msgspec.structs.replace(_delivery(trigger, set()), status="dead", reason=reason)
+            try:
+                await self._patiently(_recorded(told))
+            except Exception:  # noqa: BLE001 - it may be one of these very fields that no column holds
+                await self._patiently(_recorded(bare))
         await message.ack()
         self.dead += 1
+
+
+def _recorded(dead: Delivery) -> Callable[[Connection], Awaitable[list[int]]]:
+    async def record(connection: Connection) -> list[int]:
+        await deliveries.record(connection, [dead])
+        return []
+
+    return record
 
 
 def _delivery(trigger: Trigger, purged: set[int]) -> Delivery:

@@ -219,9 +219,13 @@ class PostgresServer:
         self._guard.enter_context(_guarded(self.pid, signal.SIGINT))
 
     def stop(self) -> None:
-        """End it in order."""
-        self._server.cleanup()
-        self._guard.close()
+        """End it in order, if it runs."""
+        try:
+            self._server.cleanup()
+        except importlib.import_module("psutil").NoSuchProcess:
+            pass  # killed before
+        finally:
+            self._guard.close()
 
     def url(self, database: str = "postgres") -> str:
         socket_directory = quote(str(self._server.get_postmaster_info().socket_dir), safe="/")

@@ -26,7 +26,9 @@ from nats.js.errors import APIError, NotFoundError, ServiceUnavailableError
 from graft.errors import ConfigError, TransientError
 
 DUPLICATE_WINDOW: Final = 120.0
-ACK_WAIT: Final = 30.0
+# What a replica had in hand when it died goes to another one after this many seconds; one that lives and takes
+# longer says so in time.
+ACK_WAIT: Final = 4.0
 CONSUMER: Final = "inbox"
 
 # JetStream's error codes, from nats-server's server/errors.json.

@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 
+import asyncpg
 import pytest
 
 from actors.inbox import Inbox
 from graft.bus import Bus, Pulled
 from graft.database import Pool
-from graft.streams import StreamSettings
+from graft.streams import ACK_WAIT, StreamSettings
 from graft.triggers import Trigger, partition_of
 
 T0 = datetime(2026, 12, 1, 12, tzinfo=UTC)
@@ -158,6 +159,54 @@ async def test_a_row_that_the_database_refuses_is_poison_too(bus: Bus, pool: Poo
     ]
 
 
+async def test_poison_whose_own_fields_no_column_holds_is_recorded_all_the_same(
+    bus: Bus, pool: Pool, inbox: Inbox
+) -> None:
+    impossible = (
+        b'{"kind": "installation", "event": "installation", "delivery_id": "bad",'
+        b' "received_at": "0001-01-01T00:00:00+14:00", "installation_id": 1}'
+    )
+    await bus.client.jetstream().publish(
+        f"{bus.prefix}.trigger.installation.1.installation", impossible, headers={"Nats-Msg-Id": "bad"}
+    )
+    await bus.publish(trigger("good"))
+    await inbox.take(await pulled(bus, 2))
+    rows = await pool.fetch("SELECT delivery_id, event, status FROM webhook_deliveries ORDER BY delivery_id")
+    assert [tuple(row) for row in rows] == [("bad", "unknown", "dead"), ("good", "pull_request", "accepted")]
+    await until_empty(bus)
+
+
+async def test_what_a_dead_replica_had_in_hand_comes_to_another_within_seconds(
+    bus: Bus, pool: Pool, inbox: Inbox, nats_url: str
+) -> None:
+    other = await Bus.connect(nats_url, prefix=bus.prefix)
+    await bus.publish(trigger())
+    assert len(await pulled(other, 1)) == 1  # taken in hand, and never acknowledged
+    await other.close()
+    async with asyncio.timeout(ACK_WAIT + 4):
+        await inbox.take(await pulled(bus, 1))
+    assert await work(pool) != []
+
+
+async def test_a_connection_that_broke_in_its_protocol_condemns_no_delivery(bus: Bus, pool: Pool) -> None:
+    await bus.publish(trigger())
+    broken = Away(pool, 1, asyncpg.InternalClientError("cannot switch to state 15"))
+    await Inbox(bus=bus, pool=broken, partitions=PARTITIONS).take(await pulled(bus, 1))
+    assert await pool.fetchval("SELECT status FROM webhook_deliveries") == "accepted"
+
+
+async def test_an_inbox_that_fails_in_a_way_nobody_thought_of_goes_on_pulling(bus: Bus, pool: Pool) -> None:
+    await bus.publish(trigger())
+    inbox = Inbox(
+        bus=bus, pool=Away(pool, 3, RuntimeError("unheard of")), partitions=PARTITIONS
+    )
+    running = asyncio.create_task(inbox.run())
+    await until_empty(bus)
+    assert not running.done()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
 async def test_a_dead_delivery_that_github_sends_again_gets_another_chance(
     bus: Bus, pool: Pool, inbox: Inbox
 ) -> None:
@@ -176,14 +225,15 @@ async def test_a_dead_delivery_that_github_sends_again_gets_another_chance(
 class Away:
     """A pool whose server refuses the first connections, as one does while it starts again."""
 
-    def __init__(self, pool: Pool, refusals: int) -> None:
+    def __init__(self, pool: Pool, refusals: int, error: Exception | None = None) -> None:
         self.pool = pool
         self.refusals = refusals
+        self.error = error or ConnectionRefusedError()
 
     def acquire(self) -> object:
         if self.refusals:
             self.refusals -= 1
-            raise ConnectionRefusedError
+            raise self.error
         return self.pool.acquire()
 
 
