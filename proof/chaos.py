@@ -120,10 +120,11 @@ async def _verdict(ground: Ground, trial: Trial) -> list[Fault]:
     return found
 
 
-async def _until_quiet(ground: Ground) -> None:
+async def _until_quiet(ground: Ground, verbose=True) -> None:
     """Until everything sent was taken, nothing is left to do and both replicas are back. Waits for retries and
     late verifications are cut short: when they run is not what is judged here."""
 
+    began = time.monotonic()
     async def quiet() -> bool:
         await ground.simulator.drain()
         if refused(ground.simulator.deliveries):
@@ -137,6 +138,9 @@ async def _until_quiet(ground: Ground) -> None:
             " (SELECT count(*) FROM pending_votes) AS votes,"
             f" (SELECT count(*) FROM work WHERE dead_at IS NULL AND {STANDING}) AS work"  # noqa: S608
         )
+        if verbose and time.monotonic() - began > 2:
+            rows = await ground.fetch(f"SELECT address, need, attempts, last_failure, due_at - now() AS due FROM work WHERE dead_at IS NULL AND {STANDING}")
+            print(round(time.monotonic()-began,1), [tuple(map(str,r)) for r in rows], dict(row), (await ground.bus.backlog()), len(refused(ground.simulator.deliveries)), file=sys.stderr)
         if row["work"] or row["votes"] or row["replicas"] != len(ground.replicas):
             return False
         try:

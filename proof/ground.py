@@ -22,12 +22,19 @@ from graft.database import Pool
 from graft.simulator import Simulator
 from graft.streams import StreamSettings
 from proof.links import Link, tcp, unix
-from proof.processes import Process, start
+from proof.nursery import Forked, start
 from proof.stub_model import StubModel
 
 PREFIX: Final = "proof"
 STREAM_BYTES: Final = 64 * 1024 * 1024
-_AWAY = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError)
+_AWAY = (
+    OSError,
+    TimeoutError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+)
 
 
 class Unsettled(Exception):
@@ -39,7 +46,7 @@ class Replica:
 
     def __init__(self, variables: dict[str, str]) -> None:
         self._variables = variables
-        self._process: Process | None = None
+        self._process: Forked | None = None
         self.ready = asyncio.Event()
         self.frozen = False
 
