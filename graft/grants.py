@@ -30,17 +30,17 @@ PERMISSIONS: Final[Mapping[str, Grant]] = {
     "contents": Grant(
         "read",
         "Reads diffs, commits, graft.yaml and intent records. Nothing is ever pushed.",
-        "no diff, no commits, no graft.yaml and no records",
+        "nothing on pull requests: no diff, no commits, no graft.yaml, no records",
     ),
     "pull_requests": Grant(
         "write",
         "Writes one comment on each pull request and keeps it up to date.",
-        "no comment on pull requests",
+        "no comment on pull requests, and no card",
     ),
     "checks": Grant(
         "write",
         "Shows neutral check runs, with buttons to rate the card.",
-        "no check runs, and no buttons to rate a card",
+        "no check runs, no buttons to rate a card, and no card in the comment",
     ),
     "issues": Grant(
         "read",

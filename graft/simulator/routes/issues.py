@@ -15,14 +15,16 @@ MAX_BODY = 65_536
 
 
 async def get_issue(call: Call) -> Reply:
-    return Reply(value=pulls.issue(call.issue(), call.server.urls))
+    return Reply(value=pulls.issue(_issue(call), call.server.urls))
 
 
 async def list_issues(call: Call) -> Reply:
-    """Issues and pull requests alike, the newest first; `labels` names those that all must be there."""
+    """Issues and pull requests alike, the newest first; `labels` names those that all must be there. What the
+    caller may not read is left out."""
     state = call.query.get("state", "open")
     wanted = [name.lower() for name in call.query.get("labels", "").split(",") if name]
     found = [each for each in call.repository.issues.values() if state in (each.state, "all")]
+    found = [each for each in found if _may(call, each, "read")]
     for name in wanted:
         found = [each for each in found if any(label.name.lower() == name for label in each.labels)]
     found.sort(key=lambda each: each.number, reverse=True)
@@ -32,7 +34,7 @@ async def list_issues(call: Call) -> Reply:
 
 async def list_timeline(call: Call) -> Reply:
     """Becoming a draft or ready, and being mentioned by other issues and pull requests, oldest first."""
-    issue, urls = call.issue(), call.server.urls
+    issue, urls = _issue(call), call.server.urls
     events: list[tuple[datetime, dict[str, object]]] = []
     for at, draft in issue.pull.drafted if issue.pull is not None else ():
         events.append((at, {"event": "convert_to_draft" if draft else "ready_for_review"}))
@@ -48,14 +50,14 @@ async def list_timeline(call: Call) -> Reply:
 
 
 async def list_labels(call: Call) -> Reply:
-    issue = call.issue()
+    issue = _issue(call)
     page, headers = paginate(call, issue.labels)
     value = [pulls.label(each, issue.repository, call.server.urls) for each in page]
     return Reply(value=value, headers=headers)
 
 
 async def list_comments(call: Call) -> Reply:
-    found = call.server.faults.comments_shown(call.issue())
+    found = call.server.faults.comments_shown(_issue(call))
     since = call.query.get("since")
     if since:
         try:
@@ -155,6 +157,7 @@ def _comment(call: Call) -> Comment:
     found = call.server.world.comments.get(call.number("comment_id"))
     if found is None or found.issue.repository is not call.repository:
         raise not_found()
+    _permit(call, found.issue, "read")
     return found
 
 
@@ -173,16 +176,36 @@ def _body(call: Call) -> str:
     return body
 
 
-def _permit_write(call: Call, issue: Issue) -> None:
-    """`issues: write`, or for a pull request `pull_requests: write`."""
+def _issue(call: Call) -> Issue:
+    """The issue that is asked for, which the caller may read."""
+    found = call.issue()
+    _permit(call, found, "read")
+    return found
+
+
+def _names(issue: Issue) -> list[str]:
+    """The permissions of which one is enough: `issues`, or for a pull request `pull_requests`."""
+    return ["issues", "pull_requests"] if issue.pull is not None else ["issues"]
+
+
+def _may(call: Call, issue: Issue, level: str) -> bool:
     held = {} if call.grant is None else call.grant.permissions
-    names = ["issues", "pull_requests"] if issue.pull is not None else ["issues"]
-    if not any(held.get(name) == "write" for name in names):
+    enough = ("read", "write") if level == "read" else ("write",)
+    return any(held.get(name) in enough for name in _names(issue))
+
+
+def _permit(call: Call, issue: Issue, level: str) -> None:
+    if not _may(call, issue, level):
+        accepted = "; ".join(f"{name}={level}" for name in _names(issue))
         raise ApiError(
             403,
             "Resource not accessible by integration",
-            headers={"X-Accepted-GitHub-Permissions": "; ".join(f"{name}=write" for name in names)},
+            headers={"X-Accepted-GitHub-Permissions": accepted},
         )
+
+
+def _permit_write(call: Call, issue: Issue) -> None:
+    _permit(call, issue, "write")
     if issue.locked:
         raise ApiError(403, "Unable to create comment because issue is locked.")
 
