@@ -186,6 +186,15 @@ async def _write_checks(
     def belongs(found: checks.CheckRun) -> bool:
         return found.external_id in mine
 
+    # Rare: pull requests that share this head, or runs that a restored database does not know.
+    strange = {run.external_id or "" for run in runs if not belongs(run)}
+    if strange:
+        async with services.pool.acquire() as connection:
+            strange -= await cards.known(connection, strange)
+
+    def orphan(found: checks.CheckRun) -> bool:
+        return (found.external_id or "") in strange
+
     for check in wanted:
         known = stored.get(check.name)
         place = checks.place(
@@ -193,6 +202,7 @@ async def _write_checks(
             name=check.name,
             number=change.pr_number,
             belongs=belongs,
+            orphan=orphan,
             stored_id=known.check_run_id if known else None,
         )
         document = checks.payload(

@@ -129,18 +129,24 @@ def place(
     name: str,
     number: int,
     belongs: Callable[[CheckRun], bool],
+    orphan: Callable[[CheckRun], bool] = lambda run: False,
     stored_id: int | None = None,
 ) -> Place:
     """Decide between updating and creating, among our runs on one head.
 
-    `belongs` says whether a run's `external_id` is of this change. The stored id comes first, then a run of
-    this change under either name, else a new one: under the plain name where it is free, apart otherwise.
+    `belongs` says whether a run's `external_id` is of this change, `orphan` whether it is of nobody: a database that
+    was restored knows nothing of what it published after its backup. The stored id comes first, then a run of this
+    change under either name, then an orphan, the one with this change's number before the plain one, else a new
+    one: under the plain name where it is free, apart otherwise.
     """
     apart = f"{name} (#{number})"
     named = [run for run in runs if run.name in (name, apart)]
     mine = [run for run in named if belongs(run)]
     stored = next((run for run in mine if run.id == stored_id), None)
-    run = stored or min(mine, key=lambda run: run.id, default=None)
+    found = stored or min(mine, key=lambda run: run.id, default=None)
+    run = found or min(
+        (run for run in named if orphan(run)), key=lambda run: (run.name != apart, run.id), default=None
+    )
     if run is not None:
         return Place(run=run, name=run.name)
     taken = any(run.name == name for run in named)

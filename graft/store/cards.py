@@ -6,6 +6,7 @@ are what reports and queries need. Cards are never changed, apart from the time 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -125,6 +126,26 @@ async def ids(connection: Connection, change_id: UUID) -> set[str]:
     """The ids of all cards of a change, as check runs carry them."""
     rows = await connection.fetch("SELECT id FROM intent_cards WHERE change_id = $1", change_id)
     return {str(row["id"]) for row in rows}
+
+
+async def known(connection: Connection, external_ids: Iterable[str]) -> set[str]:
+    """Those ids, as check runs carry them, that are of any card or change. What is no id of ours counts as known: it
+    is not for us to judge."""
+    found = set()
+    asked: list[UUID] = []
+    for one in external_ids:
+        try:
+            asked.append(UUID(one))
+        except ValueError:
+            found.add(one)
+    rows = await connection.fetch(
+        """
+        SELECT id FROM intent_cards WHERE id = ANY($1::uuid[])
+        UNION ALL SELECT id FROM changes WHERE id = ANY($1::uuid[])
+        """,
+        asked,
+    )
+    return found | {str(row["id"]) for row in rows}
 
 
 async def belongs_to(

@@ -119,7 +119,12 @@ def run(id: int, external_id: str, name: str = INTENT) -> CheckRun:
 
 def placed(runs: list[CheckRun], stored_id: int | None = None) -> Place:
     return place(
-        runs, name=INTENT, number=42, belongs=lambda run: run.external_id == "mine", stored_id=stored_id
+        runs,
+        name=INTENT,
+        number=42,
+        belongs=lambda run: run.external_id == "mine",
+        orphan=lambda run: run.external_id == "nobody's",
+        stored_id=stored_id,
     )
 
 
@@ -139,6 +144,12 @@ APART = "graft/intent (#42)"
         ([run(1, "mine", "graft/policy")], 1, None, INTENT),
         ([run(1, "other", "graft/policy")], None, None, INTENT),
         ([run(1, "other", "graft/intent (#7)")], None, None, INTENT),
+        # What a restored database knows nothing of is taken over, and what belongs to another is not.
+        ([run(1, "nobody's")], None, 1, INTENT),
+        ([run(1, "nobody's"), run(2, "mine", APART)], None, 2, APART),
+        ([run(1, "nobody's"), run(2, "nobody's", APART)], None, 2, APART),
+        ([run(1, "other"), run(2, "nobody's", APART)], None, 2, APART),
+        ([run(1, "nobody's", "graft/intent (#7)")], None, None, INTENT),
     ],
 )
 def test_a_check_goes_to_its_own_run_or_apart(
