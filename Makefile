@@ -2,7 +2,7 @@ PY := .venv/bin/python
 ARGS ?=
 SECONDS ?= 60
 
-.PHONY: install run test lint types imports e2e bench fuzz clean
+.PHONY: install run test lint types imports e2e bench fuzz fairness upgrade restore clean
 
 install: .venv/.installed
 
@@ -36,6 +36,15 @@ bench: install
 
 fuzz: install
 	$(PY) -m proof fuzz --seconds $(SECONDS) $(ARGS)
+
+fairness: install
+	$(PY) -m proof fairness $(ARGS)
+
+upgrade: install
+	$(PY) -m proof upgrade $(ARGS)
+
+restore: install
+	$(PY) -m proof restore $(ARGS)
 
 clean:
 	rm -rf .venv var build *.egg-info
