@@ -50,7 +50,7 @@ async def gather(
     )
     work = await ground.fetch(
         "SELECT address || ' ' || need AS name, dead_at IS NOT NULL AS dead, last_failure FROM work"
-        f" WHERE (repository_id = ANY($1::bigint[]) OR dead_at IS NOT NULL) AND {STANDING}",  # noqa: S608
+        f" WHERE (repository_id = ANY($1::bigint[]) OR dead_at IS NOT NULL) AND {STANDING}",
         repositories,
     )
     [pending] = await ground.fetch(
@@ -61,9 +61,7 @@ async def gather(
         sent=sent,
         rows={row["delivery_id"]: row["status"] for row in rows},
         poison=tuple(poison),
-        pulls=tuple(
-            _seen(load, opened, stored.get(opened.pull.repository.id)) for opened in load.opened
-        ),
+        pulls=tuple(_seen(load, opened, stored.get(opened.pull.repository.id)) for opened in load.opened),
         pressed=tuple(Vote(login=press.login, verdict=press.verdict) for press in load.presses),
         votes=tuple(Vote(login=row["login"], verdict=row["verdict"]) for row in votes),
         model_calls=model_calls,

@@ -30,10 +30,16 @@ _MEASURED: Final = 30.0
 _FROZEN: Final = 8.0
 _FULL: Final = StreamSettings(max_bytes=1)
 _BROKER = (NatsError, JetStreamError, OSError, TimeoutError)
+# What is measured.
+ONE_KILLED: Final = "kill of one replica until the other one held its partitions"
+ALL_KILLED: Final = "kill of all replicas until started ones held every partition"
+NATS_BACK: Final = "NATS back until a delivery was accepted"
+POSTGRES_BACK: Final = "Postgres back until every partition was held"
+HANDOVER: Final = "drain, longest that a partition had no holder"
 MEANWHILE: Final = ", another process killed or frozen meanwhile"
 _UNHELD = (
     "SELECT count(*) AS unheld FROM partitions"
-    " WHERE holder IS NULL OR lease_until < now() OR holder LIKE ANY($1::text[])"
+    " WHERE holder IS NULL OR lease_until < now() OR NOT holder LIKE ANY($1::text[])"
 )
 _HELD_BY = "SELECT count(*) AS held FROM partitions WHERE holder LIKE $1 AND lease_until > now()"
 
@@ -133,13 +139,12 @@ class Injector:
         for lock in locks:
             await lock.acquire()
         try:
-            pids = [victim.pid for victim in victims]
             others = [r for r in self.ground.replicas if r not in victims and r.ready.is_set()]
             self._killed += 1
             began = time.monotonic()
             await asyncio.gather(*(victim.kill() for victim in victims))
-            name = "one replica" if others else "all replicas"
-            watching = asyncio.create_task(self._taken_over(name, pids, began))
+            name = ONE_KILLED if others else ALL_KILLED
+            watching = asyncio.create_task(self._taken_over(name, began))
             await asyncio.sleep(fault.for_)
             await asyncio.gather(*(victim.start() for victim in victims))
         finally:
@@ -147,12 +152,12 @@ class Injector:
                 lock.release()
         await watching
 
-    async def _taken_over(self, name: str, pids: list[int], began: float) -> None:
-        """Until every partition is held, and by living replicas."""
-        dead = [f"%-{pid}-%" for pid in pids]
+    async def _taken_over(self, name: str, began: float) -> None:
+        """Until every partition is held, and by replicas that live."""
 
         async def held() -> bool:
-            [row] = await self.ground.fetch(_UNHELD, dead)
+            alive = [f"%-{replica.pid}-%" for replica in self.ground.replicas if replica.ready.is_set()]
+            [row] = await self.ground.fetch(_UNHELD, alive)
             return not row["unheld"]
 
         await self._measure(name, held, began)
@@ -164,32 +169,33 @@ class Injector:
             if time.monotonic() > began + _MEASURED:
                 break
             await asyncio.sleep(0.03)
-        self.seconds[name if killed == self._killed else f"{name}{MEANWHILE}"].append(time.monotonic() - began)
+        self.seconds[name if killed == self._killed else f"{name}{MEANWHILE}"].append(
+            time.monotonic() - began
+        )
 
     async def _kill_nats(self, fault: Planned) -> None:
         log = self.ground.simulator.deliveries
         async with self._nats:
             self._killed += 1
-            began = time.monotonic()
             await asyncio.to_thread(self.ground.nats.kill)
             before = sum(delivery.status_code == 202 for delivery in log)
             await asyncio.sleep(fault.for_)
             await asyncio.to_thread(self.ground.nats.start)
+        began = time.monotonic()
 
         async def accepted() -> bool:
             return self.quiet.is_set() or sum(delivery.status_code == 202 for delivery in log) > before
 
         if not self.quiet.is_set():
-            await self._measure("NATS", accepted, began)
+            await self._measure(NATS_BACK, accepted, began)
 
     async def _kill_postgres(self, fault: Planned) -> None:
         async with self._postgres:
             self._killed += 1
-            began = time.monotonic()
             await asyncio.to_thread(self.ground.postgres.kill)
             await asyncio.sleep(fault.for_)
             await asyncio.to_thread(self.ground.postgres.start)
-        await self._taken_over("Postgres", [], began)
+        await self._taken_over(POSTGRES_BACK, time.monotonic())
 
     async def _freeze(self, replica: Replica) -> None:
         """Hold it still until it has lost its partitions, then let it go on."""
@@ -208,17 +214,18 @@ class Injector:
     async def _drain(self, replica: Replica, fault: Planned) -> None:
         """End it in order: it gives back what it holds, and the other one carries on."""
         async with self._replicas[id(replica)]:
-            watching = asyncio.create_task(self._gap())
+            ended = asyncio.Event()
+            watching = asyncio.create_task(self._gap(ended))
             self.exits.append(await replica.terminate())
+            ended.set()
             await asyncio.sleep(fault.for_)
             await watching
             await replica.start()
 
-    async def _gap(self) -> None:
-        """The longest that a partition is held by nobody, until all are held by others."""
+    async def _gap(self, ended: asyncio.Event) -> None:
+        """The longest that a partition is held by nobody, until the replica has ended and all are held."""
         killed, longest = self._killed, 0.0
         since: dict[int, float] = {}
-        changed = False
         began = time.monotonic()
         while time.monotonic() < began + _MEASURED:
             rows = await self.ground.fetch(
@@ -228,12 +235,10 @@ class Injector:
             unheld = {row["partition"] for row in rows}
             since = {partition: since.get(partition, now) for partition in unheld}
             longest = max([longest, *(now - at for at in since.values())])
-            changed = changed or bool(unheld)
-            [row] = await self.ground.fetch("SELECT count(*) AS left FROM replicas WHERE draining")
-            if changed and not unheld and not row["left"]:
+            if ended.is_set() and not unheld:
                 break
             await asyncio.sleep(0.01)
-        self.seconds["drain" if killed == self._killed else f"drain{MEANWHILE}"].append(longest)
+        self.seconds[HANDOVER if killed == self._killed else f"{HANDOVER}{MEANWHILE}"].append(longest)
 
     # ---------------------------------------------------------------------------------------- the broker
 

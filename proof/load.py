@@ -28,7 +28,17 @@ rules:
     when: {{labels: {{any: [hold]}}}}
     then: block
 """
-_ACTS = {"push": 24, "back": 6, "title": 14, "body": 8, "label": 10, "retarget": 8, "reopen": 8, "vote": 14, "again": 8}
+_ACTS = {
+    "push": 24,
+    "back": 6,
+    "title": 14,
+    "body": 8,
+    "label": 10,
+    "retarget": 8,
+    "reopen": 8,
+    "vote": 14,
+    "again": 8,
+}
 
 
 class Material(msgspec.Struct, frozen=True, kw_only=True):
