@@ -106,7 +106,9 @@ async def running(settings: ActorSettings, *, model: llm.LlmClient | None = None
             partition_of=lambda address: triggers.partition_of(address, count),
             concurrency=settings.concurrency,
             metrics=metrics,
+            offer=bus.offer,
         )
+        await bus.subscribe_offers(system.look_for_free)
         await lead.first()
         await system.start()
         stack.push_async_callback(system.drain)

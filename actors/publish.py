@@ -100,7 +100,7 @@ async def publish(
         mine = await cards.ids(connection, change.id) | {str(change.id)}
     shown = [c for c in publication.checks if not c.only_update or c.name in stored]
     wanted = [c for c in shown if _differs(c, stored.get(c.name), publication)]
-    run.say("waiting for a write permit")
+    run.say("waiting for a write permit", waits=True)
     await installation.write_permit(1 + len(wanted))
 
     token = uuid4()

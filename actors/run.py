@@ -50,15 +50,18 @@ class Run:
         self.rows = {row.need: row for row in rows}
         self.installation_id = rows[0].installation_id
         self.doing = "starting"
+        self.waits = False
         self.began = self.since = time.monotonic()
         self.head_sha: str | None = None
         self.superseded = asyncio.Event()
 
-    def say(self, doing: str) -> None:
-        """What the run is doing now, for operators; never anything from a pull request."""
+    def say(self, doing: str, *, waits: bool = False) -> None:
+        """What the run is doing now, for operators; never anything from a pull request. While it `waits`, nothing is
+        under way that would have to be finished."""
         self.end_stage()
         tracing.event(doing)
         self.doing = doing
+        self.waits = waits
         self.since = time.monotonic()
 
     def end_stage(self) -> None:

@@ -5,8 +5,9 @@ of it is kept but what the next run can use. Postgres is the truth: any process 
 whoever holds the partition next starts from the rows.
 
 Two loops run. The keeper renews leases every third of their length, takes free partitions up to the fair
-share and gives back a surplus. The dispatcher looks for due work when it is woken and at least once a second,
-and starts actors: round robin over the installations, each within its share of this replica's slots.
+share and gives back a surplus; when another replica gives some back it is told, and looks at once. The
+dispatcher looks for due work when it is woken and at least once a second, and starts actors: round robin over
+the installations, each within its share of this replica's slots.
 """
 
 from __future__ import annotations
@@ -68,7 +69,9 @@ class ActorSystem:
         concurrency: int = 32,
         poll_seconds: float = POLL_SECONDS,
         metrics: Metrics | None = None,
+        offer: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
+        """`offer` tells the other replicas that partitions are free; they call `look_for_free`."""
         self.metrics = metrics or Metrics()
         self.pool = pool
         self.bus = bus
@@ -86,6 +89,8 @@ class ActorSystem:
         self._refused_until = 0.0
         self._lease_until = 0.0
         self._wake = asyncio.Event()
+        self._offer = offer
+        self._free = asyncio.Event()
         self._draining = False
         self._loops: list[asyncio.Task[None]] = []
 
@@ -103,7 +108,8 @@ class ActorSystem:
     async def drain(self, *, seconds: float = 20.0) -> None:
         """Let running actors finish (at most `seconds`), give everything back, and stop.
 
-        Partitions with nothing running go back at once, so that another replica carries on without a gap.
+        Partitions with nothing running go back at once, so that another replica carries on without a gap. A run
+        that only waits for its turn to write is given up: its rows are as they were, and it waits elsewhere.
         """
         self._draining = True
         self._wake.set()
@@ -111,6 +117,9 @@ class ActorSystem:
         try:
             await self._announce()
             while self.running and time.monotonic() < deadline:
+                for entry in self.running.values():
+                    if entry.run is not None and entry.run.waits:
+                        entry.task.cancel()
                 await self._give_back(self._idle_partitions())
                 tasks = [entry.task for entry in self.running.values()]
                 if not tasks:  # the last one ended while partitions were given back
@@ -144,7 +153,10 @@ class ActorSystem:
 
     async def _forever(self, step: Callable[[], Awaitable[None]], seconds: float) -> None:
         while True:
-            await asyncio.sleep(seconds)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._free.wait()
+            self._free.clear()
             try:
                 await step()
             except Exception as error:  # noqa: BLE001 - supervision: a lost database must not end the loop
@@ -180,6 +192,11 @@ class ActorSystem:
         if surplus:
             await self._give_back(self._idle_partitions()[:surplus])
 
+    def look_for_free(self) -> None:
+        """Another replica has given partitions back: take a share of them now."""
+        if not self._draining:
+            self._free.set()
+
     def _idle_partitions(self) -> list[int]:
         busy = {entry.due.partition for entry in self.running.values()}
         return [p for p in self.held if p not in busy]
@@ -191,6 +208,8 @@ class ActorSystem:
             self.held.pop(partition, None)
         async with self.pool.acquire() as connection:
             await partitions.give_back(connection, self.holder, given)
+        if self._offer is not None:
+            await self._offer()
 
     def _drop(self, lost: list[int]) -> None:
         """Stop whatever runs in partitions that belong to somebody else now."""

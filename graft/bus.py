@@ -35,6 +35,8 @@ _PUBLISH_TIMEOUT: Final = 5.0
 # How long one pull request stays open at the server.
 _PULL_EXPIRES: Final = 30.0
 _RETRY_WAIT: Final = 0.5
+# In the place of a partition: no wake-up of one, and below what replicas may say to each other anyway.
+_FREE: Final = "free"
 
 _NATS_ERRORS = (nats.errors.Error, TimeoutError, OSError)
 
@@ -418,6 +420,18 @@ class Bus:
                 handler(int(partition))
 
         return await self.client.subscribe(f"{self.prefix}.wake.*", cb=receive)
+
+    async def offer(self) -> None:
+        """Tell all replicas that there are partitions to be had; best effort."""
+        await self._send(f"{self.prefix}.wake.{_FREE}", b"")
+
+    async def subscribe_offers(self, handler: Callable[[], object]) -> Subscription:
+        """Call `handler` whenever some replica says that partitions are free."""
+
+        async def receive(message: Msg) -> None:
+            handler()
+
+        return await self.client.subscribe(f"{self.prefix}.wake.{_FREE}", cb=receive)
 
     async def signal(self, name: str, payload: Mapping[str, Any]) -> None:
         """Tell whoever listens that something was done; ids, SHAs and codes only; best effort.
