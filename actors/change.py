@@ -33,6 +33,8 @@ log = get_logger("change")
 
 # What is answered by showing the pull request's state; any of them computes all of it.
 DISPLAY = frozenset({*EVERYTHING, "inputs", "repair"})
+# What a new head usually writes at a time: the comment and three check runs.
+USUAL_WRITES = 4
 # A step that somebody asked to run again runs again once a minute at most.
 RERUN_SECONDS = 60.0
 
@@ -67,6 +69,7 @@ class ChangeActor:
     # ---------------------------------------------------------------------------------------- showing
 
     async def _show(self, run: Run, repository: Repository, number: int) -> None:
+        self.services.github.installation(repository.installation_id).check_pace(USUAL_WRITES)
         reading = await read_pull(self.services, run, repository, number)
         if not reading.pull.is_open:
             await self._close(run, reading)

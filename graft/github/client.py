@@ -194,6 +194,11 @@ class Installation(Api):
         self._gate.check(Call(method="POST", route="write_permit", installation=self.installation_id))
         await self._pacer.permit(n, max_wait=max_wait)
 
+    def check_pace(self, n: int) -> None:
+        """Raises what `write_permit` would raise now, reserving nothing: whoever could not write anyway need not read
+        first, and use up the hour's requests."""
+        self._pacer.check(n)
+
     async def exchange(self, request: Request) -> Reply:
         """As `Api.exchange`; a token refused with 401 is replaced and the request made once more. All of that
         together stays within the request's time."""

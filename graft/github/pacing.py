@@ -17,6 +17,9 @@ import msgspec
 
 from graft.errors import TransientError
 
+# Those who cannot be served yet come again one after the other over this long, and not all at once.
+SPREAD_SECONDS = 600.0
+
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True):
     """`interval` seconds between writes once a burst of `burst` is used up; `hourly` at most in any hour."""
@@ -48,7 +51,7 @@ class WritePacer:
         self._pace = pace
         self._now = now
         self._sleep = sleep
-        self._theoretical = now()
+        self._theoretical = self._turn = now()
         self._log: deque[float] = deque(maxlen=pace.hourly)
 
     async def permit(self, n: int = 1, *, max_wait: float = 30.0) -> None:
@@ -61,11 +64,25 @@ class WritePacer:
         now = self._now()
         at, theoretical = self._earliest(n, now)
         if at - now > max_wait:
-            raise WritePaceExceeded(at - now)
+            raise WritePaceExceeded(self._next_turn(at) - now)
         self._theoretical = theoretical
         self._log.extend([at] * n)
         if at > now:
             await self._sleep(at - now)
+
+    def check(self, n: int = 1, *, max_wait: float = 30.0) -> None:
+        """Raises `WritePaceExceeded` where `permit` would; reserves nothing and does not wait."""
+        now = self._now()
+        at, _ = self._earliest(n, now)
+        if at - now > max_wait:
+            raise WritePaceExceeded(self._next_turn(at) - now)
+
+    def _next_turn(self, at: float) -> float:
+        """When somebody who was refused comes again: an interval after the one before, from `at` on."""
+        self._turn = max(self._turn + self._pace.interval, at)
+        if self._turn > at + SPREAD_SECONDS:
+            self._turn = at
+        return self._turn
 
     def _earliest(self, n: int, now: float) -> tuple[float, float]:
         """When `n` writes may go together, and the schedule after them (the generic cell rate algorithm)."""

@@ -12,7 +12,7 @@ from graft.github import limits
 from graft.github.errors import Call, RateLimited
 from graft.github.etags import EtagCache, Kept
 from graft.github.limits import Gate, RateInfo
-from graft.github.pacing import Pace, WritePaceExceeded, WritePacer
+from graft.github.pacing import SPREAD_SECONDS, Pace, WritePaceExceeded, WritePacer
 
 DATE = "Tue, 01 Dec 2026 12:00:00 GMT"
 AT = 1_796_126_400.0
@@ -199,6 +199,36 @@ async def test_the_hour_has_a_bound_of_its_own() -> None:
     assert caught.value.retry_after == pytest.approx(3_500)
     time.now += 3_500
     await pacer.permit(6)
+
+
+async def test_those_who_are_refused_come_again_one_after_the_other() -> None:
+    time = Time()
+    pacer = WritePacer(Pace(burst=2), now=time, sleep=time.sleep)
+    for _ in range(17):
+        await pacer.permit(2)
+    time.now = 1_000.0
+    with pytest.raises(WritePaceExceeded) as first:
+        pacer.check(2)
+    with pytest.raises(WritePaceExceeded) as second:
+        await pacer.permit(2)
+    # The first one when there is room, the next one an interval later.
+    assert (first.value.retry_after, second.value.retry_after) == (34.0, 35.0)
+    time.now += 34.0
+    pacer.check(2)  # there is room now, and looking for it took none
+    await pacer.permit(2, max_wait=0.0)
+
+
+async def test_however_many_are_refused_nobody_is_sent_away_for_long() -> None:
+    time = Time()
+    pacer = WritePacer(Pace(burst=1), now=time, sleep=time.sleep)
+    await pacer.permit(1)
+    waits = []
+    for _ in range(3_000):
+        with pytest.raises(WritePaceExceeded) as caught:
+            pacer.check(1, max_wait=0.0)
+        waits.append(caught.value.retry_after or 0.0)
+    assert max(waits) <= SPREAD_SECONDS + 1
+    assert len(set(waits)) > SPREAD_SECONDS / 2
 
 
 @pytest.mark.parametrize("n", [0, -1, 21])
