@@ -23,6 +23,7 @@ from msgspec import Struct
 from graft import payloads, tracing
 from graft.bus import Bus, BusUnavailable, StreamFull
 from graft.config import Address, IngressSettings, Settings
+from graft.connections import Doorkeeper
 from graft.errors import ConfigError, PermanentError
 from graft.logs import get_logger
 from graft.metrics import CONTENT_TYPE, Metrics
@@ -45,12 +46,14 @@ _SIGNATURE = re.compile(r"sha256=([0-9a-f]{64})\Z", re.ASCII)
 class Limits(Struct, frozen=True, kw_only=True):
     """What one sender can make this process hold.
 
-    `body` bytes of one delivery; `buffer` bytes of all that are being received at a time; `seconds` for a body
-    to arrive: GitHub waits ten for the answer, and publishing may take up to seven of them (graft.bus).
+    `body` bytes of one delivery; `buffer` bytes of all that are held at a time, where the first `small` of each do
+    not count, so that large ones cannot crowd out the usual ones; `seconds` for a body to arrive: GitHub waits ten
+    for the answer, and publishing may take up to seven of them (graft.bus).
     """
 
     body: int = LARGEST_BODY
-    buffer: int = 8 * LARGEST_BODY
+    buffer: int = 6 * LARGEST_BODY
+    small: int = 128 * 1024
     seconds: float = 8.0
 
 
@@ -150,7 +153,16 @@ def runner(app: web.Application) -> web.AppRunner:
 
     Bodies stay as they came, because the signature is over those bytes.
     """
-    return web.AppRunner(app, access_log=None, auto_decompress=False)
+    return web.AppRunner(
+        app,
+        access_log=None,
+        auto_decompress=False,
+        max_line_size=4_096,
+        max_field_size=4_096,
+        max_headers=64,
+        read_bufsize=32 * 1024,
+        lingering_time=2.0,
+    )
 
 
 async def listen(stack: AsyncExitStack, app: web.Application, address: Address) -> str:
@@ -159,15 +171,15 @@ async def listen(stack: AsyncExitStack, app: web.Application, address: Address) 
     Raises ConfigError when the address cannot be had.
     """
     served = runner(app)
+    door = Doorkeeper(served)
     await served.setup()
     stack.push_async_callback(served.cleanup)
     try:
-        await web.TCPSite(served, address.host, address.port).start()
+        host, port = await door.open(stack, address.host, address.port)
     except OSError as error:
         raise ConfigError(
             [f"GRAFT_LISTEN: {error.strerror or type(error).__name__}; choose another address"]
         ) from None
-    host, port = served.addresses[0][:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
@@ -189,11 +201,11 @@ class _Receiver:
     async def receive(self, request: web.Request) -> web.Response:
         started = time.perf_counter()
         received_at = datetime.now(UTC)
-        event, delivery_id = "other", None
+        event, delivery_id, held = "other", None, 0
         headers: dict[str, str] = {}
         try:
             signature = self._precheck(request)
-            body = await self._read(request)
+            body, held = await self._read(request)
             await self._verify(signature, body)
             name, delivery_id = self._identify(request)
             event = name if name in payloads.EVENTS else "other"
@@ -206,9 +218,15 @@ class _Receiver:
             if status == 503:
                 headers = _RETRY_AFTER
             log.info("delivery refused", status=status, reason=outcome, delivery_id=delivery_id)
+        finally:
+            self._buffered -= held
         self._metrics.deliveries.labels(event, outcome).inc()
         self._metrics.delivery_seconds.observe(time.perf_counter() - started)
-        return web.json_response({"status": outcome}, status=status, headers=headers)
+        answer = web.json_response({"status": outcome}, status=status, headers=headers)
+        if status >= 400:
+            # Whoever is refused asks again from the start, and does not get more than one turn.
+            answer.force_close()
+        return answer
 
     def _precheck(self, request: web.Request) -> bytes:
         """What the headers alone decide; returns the signature that came."""
@@ -225,8 +243,9 @@ class _Receiver:
             raise _Refused(401, "no_signature")
         return bytes.fromhex(signature[1])
 
-    async def _read(self, request: web.Request) -> bytearray:
-        """The whole body, or a refusal as soon as it is too long, too slow or more than memory allows."""
+    async def _read(self, request: web.Request) -> tuple[bytearray, int]:
+        """The whole body, or a refusal as soon as it is too long, too slow or more than memory allows; and the
+        bytes that stay counted until the caller gives them back."""
         body = bytearray()
         counted = 0
         try:
@@ -235,19 +254,20 @@ class _Receiver:
                     body += piece
                     if len(body) > self._limits.body:
                         raise _Refused(413, "too_large")
-                    self._buffered += len(piece)
-                    counted += len(piece)
-                    if self._buffered > self._limits.buffer:
+                    more = max(len(body) - self._limits.small, 0) - counted
+                    self._buffered += more
+                    counted += more
+                    if more and self._buffered > self._limits.buffer:
                         raise _Refused(503, "busy")
-        except TimeoutError:
-            raise _Refused(408, "too_slow") from None
-        except _Refused:
-            raise
-        except Exception:  # noqa: BLE001 - whatever a broken transfer is called, in every aiohttp
-            raise _Refused(400, "broken_body") from None
-        finally:
+        except BaseException as error:
             self._buffered -= counted
-        return body
+            if isinstance(error, TimeoutError):
+                raise _Refused(408, "too_slow") from None
+            if isinstance(error, _Refused) or not isinstance(error, Exception):
+                raise
+            # Whatever a broken transfer is called, in every aiohttp.
+            raise _Refused(400, "broken_body") from None
+        return body, counted
 
     async def _verify(self, signature: bytes, body: bytearray) -> None:
         if len(body) > _HASH_INLINE:

@@ -8,6 +8,7 @@ import sys
 PROOFS = {
     "chaos": "seeded faults against real servers and daemons; every accepted delivery has its outcome",
     "soak": "steady load; memory, descriptors, tasks, connections and actors level off",
+    "flood": "a thousand senders that mean harm, against `graft ingress`: memory, and good deliveries answered",
     "hostile": "markdown, injections and bombs in every place that takes text from outside",
     "fuzz": "inputs that lead into every parser of outside bytes; coverage-guided where atheris is installed",
     "fairness": "what one installation in trouble does to the time of the others",

@@ -307,7 +307,7 @@ async def test_slow_and_too_many_bodies_are_given_up(
     ) % sign(b"").encode()
     bus = await Bus.connect(nats_url, prefix=bus_prefix)
     try:
-        async with serving(settings(), bus, Limits(body=2_000, buffer=1_500, seconds=1.0)) as served:
+        async with serving(settings(), bus, Limits(body=2_000, buffer=1_500, small=0, seconds=1.0)) as served:
             answers = [asyncio.create_task(served.raw(head + b"x" * 900)) for _ in range(3)]
             lines = sorted([await answer for answer in answers])
             assert [line.split()[1] for line in lines] == [b"408", b"503", b"503"]
