@@ -405,7 +405,7 @@ CREATE TABLE work (
 );
 ALTER SEQUENCE work_seq OWNED BY work.ask_seq;
 CREATE INDEX work_due ON work (partition, due_at) WHERE dead_at IS NULL;
-CREATE INDEX work_installation ON work (installation_id);
+CREATE INDEX work_installation ON work (installation_id, due_at);
 CREATE INDEX work_dead ON work (dead_at) WHERE dead_at IS NOT NULL;
 
 -- Presses of a button on a check run, until they are confirmed through the API and recorded.

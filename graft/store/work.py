@@ -16,6 +16,8 @@ import msgspec
 from graft.database import Connection
 
 MAX_ATTEMPTS = 8
+# Rows that an address seldom has more of; with more it only shares its turn with fewer others.
+NEEDS_AT_ONCE = 12
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,30 +164,43 @@ async def due(
 
     Each installation offers its `per_installation` longest waiting addresses that are not `running`; the
     first ones of all come before the second ones of any. A suspended or deleted installation offers only
-    `sync`: its other rows wait where they are.
+    `sync`: its other rows wait where they are. A long queue of one installation is counted and not read, because
+    this is asked at every start and end of a run.
     """
     rows = await connection.fetch(
         """
-        WITH waiting AS (
-            SELECT w.address, w.partition, w.installation_id, min(w.due_at) AS due_at,
-                   (array_agg(w.head_sha ORDER BY w.asked_at DESC))[1] AS head_sha
-              FROM work w
-              LEFT JOIN installations i ON i.id = w.installation_id
-             WHERE w.partition = ANY($1::int[]) AND w.dead_at IS NULL AND w.due_at <= now()
-               AND NOT w.address = ANY($2::text[])
-               AND (w.need = 'sync' OR i.id IS NULL OR (i.suspended_at IS NULL AND i.deleted_at IS NULL))
-             GROUP BY w.address, w.partition, w.installation_id
+        WITH queues AS (
+            SELECT installation_id, min(due_at) AS since, bool_or(need = 'sync') AS sync
+              FROM work WHERE partition = ANY($1::int[]) AND dead_at IS NULL AND due_at <= now()
+             GROUP BY installation_id
+        ), served AS (
+            SELECT q.installation_id, i.id IS NULL OR (i.suspended_at IS NULL AND i.deleted_at IS NULL) AS active
+              FROM queues q LEFT JOIN installations i ON i.id = q.installation_id
+             WHERE q.sync OR i.id IS NULL OR (i.suspended_at IS NULL AND i.deleted_at IS NULL)
+             -- Enough for every place, even if all of these have their share of runs already.
+             ORDER BY q.since LIMIT 2 * $4::int
         ), ranked AS (
-            SELECT *, row_number() OVER (PARTITION BY installation_id ORDER BY due_at, address) AS turn
-              FROM waiting
+            SELECT found.*, s.installation_id,
+                   row_number() OVER (PARTITION BY s.installation_id ORDER BY due_at, address) AS turn
+              FROM served s CROSS JOIN LATERAL (
+                SELECT address, partition, min(due_at) AS due_at,
+                       (array_agg(head_sha ORDER BY asked_at DESC))[1] AS head_sha
+                  FROM (SELECT * FROM work w
+                         WHERE w.installation_id = s.installation_id AND w.dead_at IS NULL AND w.due_at <= now()
+                           AND w.partition = ANY($1::int[]) AND NOT w.address = ANY($2::text[])
+                           AND (s.active OR w.need = 'sync')
+                         ORDER BY w.due_at LIMIT $3::int * $5::int) first
+                 GROUP BY address, partition
+              ) found
         )
         SELECT address, partition, installation_id, head_sha FROM ranked
-         WHERE turn <= $3 ORDER BY turn, due_at LIMIT $4
+         WHERE turn <= $3::int ORDER BY turn, due_at LIMIT $4::int
         """,
         list(partitions),
         list(running),
         per_installation,
         limit,
+        NEEDS_AT_ONCE,
     )
     return [Due(**dict(row)) for row in rows]
 

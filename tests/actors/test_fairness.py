@@ -50,6 +50,20 @@ async def published(graft: World, repository: Repository, head: str) -> Comment:
     return comment
 
 
+async def most_running(graft: World, installation: Installation) -> int:
+    """How many runs of an installation there were at a time, until cancelled."""
+    most = 0
+    try:
+        while True:
+            now = [
+                e for e in graft.daemon.system.running.values() if e.due.installation_id == installation.id
+            ]
+            most = max(most, len(now))
+            await asyncio.sleep(0.005)
+    except asyncio.CancelledError:
+        return most
+
+
 @pytest.mark.parametrize("trouble", ["slow", "limited"])
 async def test_an_installation_in_trouble_holds_up_nobody_else(make_world: MakeWorld, trouble: str) -> None:
     async with make_world(model=agreeable_model(), GRAFT_CONCURRENCY="8") as graft:
@@ -60,7 +74,10 @@ async def test_an_installation_in_trouble_holds_up_nobody_else(make_world: MakeW
         else:
             graft.simulator.faults.primary_limit(loud, reset_at=time.time() + 3_600)
         pulls = await crowd(graft, heads, of=loud)
+        most = asyncio.create_task(most_running(graft, loud))
         await published(graft, graft.repository, heads[0])
+        most.cancel()
+        assert await most <= 2, "a quarter of the places, however many wait"
         assert [graft.comments(pull) for pull in pulls] == [[] for _ in pulls], (
             "none of the others came first"
         )
