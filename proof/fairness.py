@@ -13,18 +13,22 @@ every request takes that long.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import statistics
 import tempfile
 import time
+import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 import uvloop
 
 from bench.tables import Table, publish
-from graft.simulator import Installation
+from graft.simulator import Installation, Pull
+from graft.triggers import Trigger
 from proof.arena import HEADS, Arena, Stretch
 from proof.site import Site, opened, until
 
@@ -35,7 +39,8 @@ QUIET: Final = "quiet"
 
 @asynccontextmanager
 async def disturbed(arena: Arena, condition: str, events: int) -> AsyncIterator[None]:
-    """One more installation with so many events taken and waiting, in trouble for the length of the block."""
+    """One more installation in trouble for the length of the block, with so many events that have just been stored:
+    they stand before everything else in the stream, too."""
     site, simulator = arena.site, arena.site.simulator
     loud = simulator.add_installation(f"loud{arena.names}")
     if condition == "slow":
@@ -43,16 +48,44 @@ async def disturbed(arena: Arena, condition: str, events: int) -> AsyncIterator[
     elif condition == "limited":
         simulator.faults.primary_limit(loud, reset_at=time.time() + 3_600)
     repositories = [arena.repository(of=loud) for _ in range(-(-events // HEADS))]
-    for number in range(events):
-        repository, head = repositories[number // HEADS], arena.heads[number % HEADS]
-        await simulator.open_pull(repository, head=head, head_ref=f"work-{number}", title="Mark a part")
-    await simulator.drain()
+    url, simulator.app.webhook_url = simulator.app.webhook_url, None
+    pulls = [
+        await simulator.open_pull(
+            repositories[number // HEADS],
+            head=arena.heads[number % HEADS],
+            head_ref=f"work-{number}",
+            title="Mark a part",
+        )
+        for number in range(events)
+    ]
+    simulator.app.webhook_url = url
+    # Nothing was sent, and nothing has to be recovered: the triggers are stored as if an ingress had taken them.
+    simulator.deliveries[:] = [one for one in simulator.deliveries if one.status != "inactive"]
+    await asyncio.gather(*(site.bus.publish(_opened(pull, loud)) for pull in pulls))
     yield
     # A suspended installation's work waits in its rows: the others are alone again.
     simulator.faults.installation_latency.clear()
     simulator.suspend(loud)
     await simulator.drain()
     await until(lambda: _asleep(site, loud), seconds=60)
+
+
+def _opened(pull: Pull, installation: Installation) -> Trigger:
+    now = datetime.now(UTC)
+    return Trigger(
+        kind="pull",
+        event="pull_request",
+        action="opened",
+        delivery_id=str(uuid.uuid4()),
+        received_at=now,
+        event_at=now,
+        installation_id=installation.id,
+        repository_id=pull.repository.id,
+        full_name=pull.repository.full_name,
+        number=pull.number,
+        head_sha=pull.head_sha,
+        base_ref=pull.base_ref,
+    )
 
 
 async def _asleep(site: Site, installation: Installation) -> bool:
@@ -66,9 +99,9 @@ async def _asleep(site: Site, installation: Installation) -> bool:
 CONDITIONS: Final = {"queued": 1_000, "slow": 100, "limited": 100}
 _SAY: Final = {
     QUIET: "quiet",
-    "queued": "1,000 events of one installation waiting",
-    "slow": "one installation's GitHub takes 30 s",
-    "limited": "one installation's hour is used up",
+    "queued": "has 1,000 events in the stream and in its rows",
+    "slow": "has a GitHub that takes 30 s",
+    "limited": "has used up its hour's requests",
 }
 
 
