@@ -8,6 +8,7 @@ import sys
 PROOFS = {
     "chaos": "seeded faults against real servers and daemons; every accepted delivery has its outcome",
     "soak": "steady load; memory, descriptors, tasks, connections and actors level off",
+    "canaries": "words in every untrusted field and every secret, and a search everywhere else",
     "flood": "a thousand senders that mean harm, against `graft ingress`: memory, and good deliveries answered",
     "hostile": "markdown, injections and bombs in every place that takes text from outside",
     "fuzz": "inputs that lead into every parser of outside bytes; coverage-guided where atheris is installed",

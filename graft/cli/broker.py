@@ -55,21 +55,21 @@ class Broker(msgspec.Struct, frozen=True, kw_only=True):
             "inbox_prefix": context.inbox_prefix or f"_INBOX_{self.prefix}_operator",
         }
         if context.creds:
-            found["user_credentials"] = _file(context.creds, self.origin)
+            found["user_credentials"] = _file(context.creds, "--creds, NATS_CREDS, or `creds` of the context")
         if context.nkey:
-            found["nkeys_seed"] = _file(context.nkey, self.origin)
+            found["nkeys_seed"] = _file(context.nkey, f"{self.origin}: `nkey`")
         for name in ("user", "password", "token"):
             if value := getattr(context, name):
                 found[name] = value
         if context.ca or context.cert:
             try:
                 tls = ssl.create_default_context(
-                    cafile=_file(context.ca, self.origin) if context.ca else None
+                    cafile=_file(context.ca, f"{self.origin}: `ca`") if context.ca else None
                 )
                 if context.cert:
                     tls.load_cert_chain(
-                        _file(context.cert, self.origin),
-                        _file(context.key, self.origin) if context.key else None,
+                        _file(context.cert, f"{self.origin}: `cert`"),
+                        _file(context.key, f"{self.origin}: `key`") if context.key else None,
                     )
             except (OSError, ssl.SSLError) as error:
                 raise ConfigError(
@@ -147,8 +147,12 @@ def _read(path: Path) -> Context:
         raise ConfigError([f"context {path.stem}: {path} is not a context of the nats tool"]) from None
 
 
-def _file(name: str, origin: str) -> str:
-    path = Path(os.path.expandvars(name)).expanduser()
-    if not path.is_file():
-        raise ConfigError([f"{origin}: {path} is not there or not readable"])
-    return str(path)
+def _file(name: str, what: str) -> str:
+    """The path. It is not repeated in the error: who pastes the credentials themselves would see them again."""
+    try:
+        path = Path(os.path.expandvars(name)).expanduser()
+        if path.is_file():
+            return str(path)
+    except (OSError, RuntimeError, ValueError):
+        pass
+    raise ConfigError([f"{what}: names a file that is not there or not readable"])
