@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 
 import msgspec
@@ -75,6 +76,7 @@ def sample(
                 metrics.votes.labels(verdict, source).set(votes.get((verdict, source), 0))
 
     async def process() -> None:
+        metrics.tasks.set(len(asyncio.all_tasks()))
         metrics.partitions_held.set(len(system.held))
         metrics.actor_slots.set(system.concurrency)
         metrics.app_refused.set(0 if system.refused is None else 1)

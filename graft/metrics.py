@@ -87,6 +87,7 @@ class Metrics:
         self.actor_slots: Final = self._gauge(
             "graft_actor_slots", "Actors that this replica runs at a time at most."
         )
+        self.tasks: Final = self._gauge("graft_tasks", "Asyncio tasks of this process.")
         self.app_refused: Final = self._gauge(
             "graft_app_refused", "1 while GitHub refuses the App's key, id or clock to this replica."
         )

@@ -148,7 +148,7 @@ async def until_quiet(ground: Ground) -> None:
     await ground.until("not quiet", quiet, seconds=QUIET_SECONDS, every=0.1)
 
 
-async def run(seeds: range, *, verbose: bool = False) -> Tally:
+async def run(seeds: range, *, verbose: bool = False, logs: Path | None = None) -> Tally:
     """All trials; failing ones are printed with their seed and schedule."""
     tally = Tally()
     with tempfile.TemporaryDirectory(prefix="graft-chaos-") as name:
@@ -156,7 +156,7 @@ async def run(seeds: range, *, verbose: bool = False) -> Tally:
         material = build(directory / "shop.git")
         git = GitRepository(material.path)
         try:
-            async with prepared(directory) as ground:
+            async with prepared(directory, logs=logs) as ground:
                 before: Trial | None = None
                 for seed in seeds:
                     trial = await run_trial(ground, material, git, seed)
@@ -264,13 +264,14 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--runs", type=int, default=10, help="how many seeds, one after the other")
     parser.add_argument("--seed", type=int, default=1, help="the first seed")
     parser.add_argument("--verbose", action="store_true", help="say how long each trial took")
+    parser.add_argument("--logs", type=Path, help="a directory for what the replicas say")
     parser.add_argument("--write", action="store_true", help="put the table into docs/reliability.md")
     options = parser.parse_args(arguments)
     seeds = range(options.seed, options.seed + options.runs)
     # It reports every connection that a killed Postgres refuses.
     logging.getLogger("asyncpg").setLevel(logging.CRITICAL)
     with contextlib.suppress(KeyboardInterrupt):
-        tally = uvloop.run(run(seeds, verbose=options.verbose))
+        tally = uvloop.run(run(seeds, verbose=options.verbose, logs=options.logs))
         publish(table(tally, seed=options.seed), write=options.write)
         return 1 if tally.failed else 0
     return 130

@@ -44,8 +44,9 @@ class Unsettled(Exception):
 class Replica:
     """One `graft serve`, started again whenever it was killed. `ready` is set while it serves and is not frozen."""
 
-    def __init__(self, variables: dict[str, str]) -> None:
+    def __init__(self, variables: dict[str, str], log: Path | None = None) -> None:
         self._variables = variables
+        self._log = log
         self._process: Forked | None = None
         self.ready = asyncio.Event()
         self.frozen = False
@@ -64,7 +65,7 @@ class Replica:
         """Start it, again and again while what it needs is away."""
         while True:
             try:
-                self._process = await start(self._variables)
+                self._process = await start(self._variables, log=self._log)
             except RuntimeError:  # it said why and ended
                 await asyncio.sleep(0.2)
                 continue
@@ -151,8 +152,10 @@ class Ground:
 
 
 @asynccontextmanager
-async def prepared(directory: Path, *, replicas: int = 2, **variables: str) -> AsyncIterator[Ground]:
-    """Start everything; at the end everything is gone again."""
+async def prepared(
+    directory: Path, *, replicas: int = 2, logs: Path | None = None, **variables: str
+) -> AsyncIterator[Ground]:
+    """Start everything; at the end everything is gone again. With `logs`, what each replica says is kept there."""
     async with AsyncExitStack() as stack:
         nats = await stack.enter_async_context(embedded.nats_server(directory / "nats"))
         postgres = await stack.enter_async_context(embedded.postgres_server(directory / "postgres"))
@@ -187,7 +190,10 @@ async def prepared(directory: Path, *, replicas: int = 2, **variables: str) -> A
             simulator=simulator,
             model=model,
             links=links,
-            replicas=[Replica(environment) for _ in range(replicas)],
+            replicas=[
+                Replica(environment, logs / f"replica-{number}.log" if logs else None)
+                for number in range(replicas)
+            ],
             pool=pool,
             bus=bus,
         )

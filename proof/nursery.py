@@ -18,6 +18,7 @@ from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Final
 
 _START_SECONDS: Final = 60.0
@@ -64,8 +65,8 @@ class Forked:
         return self._process.exitcode or 0
 
 
-async def start(environment: Mapping[str, str]) -> Forked:
-    """Start a daemon and return when it is ready.
+async def start(environment: Mapping[str, str], *, log: Path | None = None) -> Forked:
+    """Start a daemon and return when it is ready. What it says is added to the file `log`.
 
     Raises RuntimeError with its last lines when it ends before.
     """
@@ -75,7 +76,7 @@ async def start(environment: Mapping[str, str]) -> Forked:
     await asyncio.to_thread(process.start)
     theirs.close()
     ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    reading = asyncio.create_task(_read(ours, ready))
+    reading = asyncio.create_task(_read(ours, ready, log))
     try:
         url = await asyncio.wait_for(ready, _START_SECONDS)
     except (RuntimeError, TimeoutError) as error:
@@ -85,7 +86,7 @@ async def start(environment: Mapping[str, str]) -> Forked:
     return Forked(process, url, reading)
 
 
-async def _read(pipe: Connection, ready: asyncio.Future[str]) -> None:
+async def _read(pipe: Connection, ready: asyncio.Future[str], log: Path | None) -> None:
     """Read the log until the process ends; its `ready` line has the address."""
     reader = asyncio.StreamReader()
     file = os.fdopen(os.dup(pipe.fileno()), "rb", buffering=0)
@@ -93,12 +94,15 @@ async def _read(pipe: Connection, ready: asyncio.Future[str]) -> None:
     loop = asyncio.get_running_loop()
     transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), file)
     last: list[str] = []
+    kept = log.open("ab") if log else open(os.devnull, "wb")  # noqa: SIM115 - closed below
     async for line in reader:
+        kept.write(line)
         last = [*last[-4:], line.decode(errors="replace")]
         with suppress(ValueError):
             entry = json.loads(line)
             if entry.get("event") == "ready" and not ready.done():
                 ready.set_result(str(entry["listen"]))
+    kept.close()
     transport.close()
     if not ready.done():
         ready.set_exception(RuntimeError(f"the daemon ended before it was ready: {''.join(last)}"))
