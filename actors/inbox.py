@@ -14,12 +14,11 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-import asyncpg
 import msgspec
 
 from graft import tracing, triggers
 from graft.bus import Bus, Pulled
-from graft.database import Connection, Pool
+from graft.database import UNAVAILABLE, Connection, Pool
 from graft.errors import PermanentError
 from graft.intent import BUTTONS
 from graft.logs import get_logger
@@ -37,21 +36,6 @@ DRAIN_SECONDS = 5.0
 # An id is what the ingress lets through; of anything else in the stream only that much is kept.
 _NO_ID = re.compile(r"[^A-Za-z0-9._-]")
 _LONGEST_ID = 64
-
-# The database is not there or not in the mood: the same statement may succeed later.
-UNAVAILABLE = (
-    OSError,
-    TimeoutError,
-    asyncpg.InterfaceError,
-    # What asyncpg says of a connection that broke in the middle of its protocol.
-    asyncpg.InternalClientError,
-    asyncpg.PostgresSystemError,
-    asyncpg.PostgresConnectionError,
-    asyncpg.OperatorInterventionError,
-    asyncpg.InsufficientResourcesError,
-    asyncpg.TransactionRollbackError,
-    asyncpg.ReadOnlySQLTransactionError,
-)
 
 
 class Inbox:

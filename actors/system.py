@@ -24,7 +24,7 @@ import msgspec
 from actors.calls import working_for
 from actors.run import WAITS, Actor, Run, backoff, describe
 from graft import tracing
-from graft.database import Pool
+from graft.database import UNAVAILABLE, Pool
 from graft.errors import GraftError, PermanentError, TransientError
 from graft.github import AppRefused, InstallationUnavailable
 from graft.logs import bind, get_logger
@@ -129,6 +129,9 @@ class ActorSystem:
                     timeout=min(LEASE_SECONDS / 3, max(0.0, deadline - time.monotonic())),
                     return_when=asyncio.FIRST_COMPLETED,
                 )
+        except UNAVAILABLE as error:
+            # There is nobody to give anything back to: the leases run out by themselves.
+            log.warning("drain cut short", error=type(error).__name__)
         finally:
             await self._stop()
 

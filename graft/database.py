@@ -23,6 +23,21 @@ Connection: TypeAlias = (
 )
 Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 
+# The database is not there or not in the mood: the same statement may succeed later.
+UNAVAILABLE = (
+    OSError,
+    TimeoutError,
+    asyncpg.InterfaceError,
+    # What asyncpg says of a connection that broke in the middle of its protocol.
+    asyncpg.InternalClientError,
+    asyncpg.PostgresSystemError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.TransactionRollbackError,
+    asyncpg.ReadOnlySQLTransactionError,
+)
+
 _HERE = Path(__file__).parent
 _MIGRATIONS = _HERE / "migrations"
 _LOCK = 0x67726166_74  # "graft"

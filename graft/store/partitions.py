@@ -2,7 +2,7 @@
 
 Every change of hands raises the partition's epoch, and every transaction that writes `work` first proves that
 its epoch still stands (`guard`). A process that was frozen past its lease can therefore do no harm: its next
-write is refused.
+write is refused. Whoever locks several partitions does so in their order: a drain gives back while the keeper renews.
 """
 
 from __future__ import annotations
@@ -81,8 +81,9 @@ async def renew(connection: Connection, holder: str) -> dict[int, int]:
     """Renew every lease still held and return {partition: epoch}."""
     rows = await connection.fetch(
         """
-        UPDATE partitions SET lease_until = now() + $2 * interval '1 second'
-         WHERE holder = $1 RETURNING partition, epoch
+        WITH mine AS (SELECT partition FROM partitions WHERE holder = $1 ORDER BY partition FOR UPDATE)
+        UPDATE partitions p SET lease_until = now() + $2 * interval '1 second'
+          FROM mine WHERE p.partition = mine.partition RETURNING p.partition, p.epoch
         """,
         holder,
         LEASE_SECONDS,
@@ -140,8 +141,12 @@ async def give_back(connection: Connection, holder: str, partitions: list[int]) 
     """Let go of partitions at once, without waiting for the lease to run out."""
     await connection.execute(
         """
-        UPDATE partitions SET holder = NULL, lease_until = NULL, epoch = epoch + 1
-         WHERE holder = $1 AND partition = ANY($2::int[])
+        WITH mine AS (
+            SELECT partition FROM partitions WHERE holder = $1 AND partition = ANY($2::int[])
+             ORDER BY partition FOR UPDATE
+        )
+        UPDATE partitions p SET holder = NULL, lease_until = NULL, epoch = epoch + 1
+          FROM mine WHERE p.partition = mine.partition
         """,
         holder,
         partitions,
