@@ -194,7 +194,8 @@ class ChangeActor:
     # ---------------------------------------------------------------------------------------- closing
 
     async def _close(self, run: Run, reading: Reading) -> None:
-        """Drop what would be shown. A comment that promises a card gets one last update."""
+        """Drop what would be shown. A comment that promises a card gets one last update, and so does one of which
+        nobody knows for sure what it shows: somebody died or failed while writing it."""
         done = tuple(run.needs & DISPLAY)
 
         async def drop(connection: Connection) -> None:
@@ -202,16 +203,27 @@ class ChangeActor:
 
         async with self.services.pool.acquire() as connection:
             promised = await cards.promise_open(connection, reading.change.id)
-        if not promised or reading.change.graft_comment_id is None:
+            uncertain = (
+                "repair" in run.needs
+                or await work.waiting(connection, run.address, "repair") is not None
+                or await changes.is_abandoned(connection, reading.change.id)
+            )
+        if not uncertain and (not promised or reading.change.graft_comment_id is None):
             await run.finish(*done, also=drop)
             return
+        publication = showing.last_word(reading)
+        if uncertain:
+            findings = await self._find(run, reading)
+            shown = await self.carding.find(run, reading, findings, forced=False)
+            if shown.is_final and shown.status != "retrying":
+                publication = showing.last_card(reading, findings, shown)
         await publish(
             self.services,
             run,
             reading.change,
             reading.client,
             reading.repository.full_name,
-            showing.last_word(reading),
+            publication,
             done=done,
             also=drop,
         )

@@ -133,6 +133,13 @@ def last_word(reading: Reading) -> Publication:
     )
 
 
+def last_card(reading: Reading, findings: Findings, shown: Shown) -> Publication:
+    """The card of a closed pull request once more, where it is not certain that the comment shows it."""
+    decision = decide(reading, findings, shown)
+    found = publication(reading, findings, shown, decision, thorough=True, renew=frozenset())
+    return replace(found, checks=(), expect_open=False)
+
+
 async def store(
     connection: Connection, reading: Reading, findings: Findings, shown: Shown, decision: Decision | None
 ) -> bool:

@@ -208,6 +208,15 @@ async def release(connection: Connection, change_id: UUID, token: UUID) -> None:
     )
 
 
+async def is_abandoned(connection: Connection, change_id: UUID) -> bool:
+    """Whether somebody took the publish lease and has neither committed nor released it: it is being used now, or
+    whoever held it died."""
+    found: bool = await connection.fetchval(
+        "SELECT publish_token IS NOT NULL FROM changes WHERE id = $1", change_id
+    )
+    return found
+
+
 async def claim_rerun(connection: Connection, change_id: UUID, need: str, *, every_seconds: float) -> bool:
     """Whether a step may be forced to run again now; at most once in `every_seconds`."""
     claimed = await connection.fetchval(

@@ -219,6 +219,25 @@ async def test_an_edit_that_addresses_the_model_raises_the_risk_of_a_stored_card
         assert graft.checks(pull)["graft/intent"] == "Risk logic"
 
 
+async def test_a_closed_pull_request_is_left_without_a_promise_that_nobody_knows_of(
+    make_world: MakeWorld,
+) -> None:
+    model = agreeable_model().hold()
+    async with make_world(model=model) as graft:
+        # The comment is there, and whoever wrote it was told otherwise.
+        graft.simulator.faults.fail_after("POST /repos/{owner}/{repo}/issues/{number}/comments")
+        graft.commit("feature", CHANGE)
+        pull = await graft.open()
+        async with asyncio.timeout(20):
+            while not graft.comments(pull):
+                await asyncio.sleep(0.01)
+        assert "in the making" in graft.comment(pull)
+        await graft.simulator.close(pull)
+        await graft.settled()
+        assert "closed before there was a card" in graft.comment(pull)
+        assert "in the making" not in graft.comment(pull)
+
+
 async def test_a_closed_pull_request_is_left_without_a_promise(make_world: MakeWorld) -> None:
     model = agreeable_model().hold()
     async with make_world(model=model, GRAFT_SETTLE_SECONDS="60") as graft:
