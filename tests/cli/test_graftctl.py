@@ -91,8 +91,8 @@ def test_what_cannot_be_used_names_the_option(tmp_path: Path, given: dict[str, s
         choose(environment, **given)
 
 
-def test_files_that_are_not_there_are_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"missing\.creds is not there"):
+def test_files_that_are_not_there_are_told_by_their_setting(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"--creds, NATS_CREDS, .* names a file that is not there"):
         choose({}, server="nats://h:1", creds=str(tmp_path / "missing.creds")).arguments()
 
 
