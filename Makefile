@@ -5,7 +5,7 @@ N ?= 10
 SEED ?= 1
 MINUTES ?= 10
 
-.PHONY: install run test lint types imports e2e bench fuzz fairness upgrade restore lock sbom clean
+.PHONY: install run test lint types imports e2e bench fuzz hostile flood canaries fairness upgrade restore lock sbom clean
 
 install: .venv/.installed
 
@@ -61,6 +61,9 @@ chaos: install
 
 soak: install
 	$(PY) -m proof soak --minutes $(MINUTES) $(ARGS)
+
+hostile flood canaries: install
+	$(PY) -m proof $@ $(ARGS)
 
 fairness: install
 	$(PY) -m proof fairness $(ARGS)
