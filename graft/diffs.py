@@ -195,7 +195,7 @@ def _side(name: str, prefix: str) -> str | None:
 
 def _named(rest: str) -> str | None:
     """The path in `diff --git a/P b/P`, which has no separator: without quotes both halves must be equal."""
-    if quoted := _QUOTED.match(rest):
+    if quoted := _QUOTED.match(rest, 0, _LONGEST_NAME):
         return _unquote(quoted[1]).removeprefix("a/")
     middle = len(rest) // 2
     if rest[middle : middle + 1] == " " and rest[2:middle] == rest[middle + 3 :]:
@@ -205,14 +205,14 @@ def _named(rest: str) -> str | None:
 
 
 def _name(name: str) -> str:
-    quoted = _QUOTED.match(name)
+    quoted = _QUOTED.match(name, 0, _LONGEST_NAME)
     return _unquote(quoted[1]) if quoted else name
 
 
 def _unquote(body: str) -> str:
     """Git's C-style quoting (`core.quotePath`): octal bytes of UTF-8, and the usual escapes."""
     data = bytearray()
-    for match in _ESCAPED.finditer(body, 0, _LONGEST_NAME):
+    for match in _ESCAPED.finditer(body):
         escaped, plain = match[1], match[2]
         if plain is not None:
             data += plain.encode("utf-8", "replace")

@@ -19,7 +19,7 @@ from graft.policy.problems import Problems, child
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 20
-MAX_NODES = 10_000
+MAX_NODES = 8_000
 
 # libyaml where the wheel has it (all CPython wheels do): 1 MB in milliseconds instead of seconds.
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -147,11 +147,11 @@ _JSON: Final[dict[str, Callable[[], str]]] = {
     "not a number": lambda: '{"number": NaN, "x": Infinity}',
 }
 _RECORDS: Final[dict[str, Callable[[], str]]] = {
-    "rules": lambda: "# x\n\nstatus: approved\n\n## Rules\n\n" + "R1: a\n" * 20_000,
-    "headings": lambda: "## Rules\n" * 20_000,
-    "hashes": lambda: "#" * 500_000,
-    "states": lambda: "status: approved\n" * 20_000,
-    "line ends": lambda: "\r\n" * 220_000,
+    "rules": lambda: "# x\n\nstatus: approved\n\n## Rules\n\n" + "R1: a\n" * 10_000,
+    "headings": lambda: "## Rules\n" * 10_000,
+    "hashes": lambda: "#" * 250_000,
+    "states": lambda: "status: approved\n" * 10_000,
+    "line ends": lambda: "\r\n" * 210_000,
 }
 
 
