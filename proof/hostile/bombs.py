@@ -119,11 +119,12 @@ _MESSAGES: Final[dict[str, Callable[[], str]]] = {
         ("links", "", "[Claude Code](https://claude.ai/"),
     )
 } | {"too long": lambda: "x" * 5_000_000}
+# GitHub gives a diff of 20,000 lines at most; these have twice as many, where it is lines that cost.
 _DIFFS: Final[dict[str, Callable[[], str]]] = {
     "a hunk of ten billion lines": lambda: (
-        "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,9999999999 +1,9999999999 @@\n" + " \n" * 100_000
+        "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,9999999999 +1,9999999999 @@\n" + " \n" * 40_000
     ),
-    "hunks": lambda: "diff --git a/x b/x\n--- a/x\n+++ b/x\n" + "@@ -0,0 +0,0 @@\n" * 50_000,
+    "hunks": lambda: "diff --git a/x b/x\n--- a/x\n+++ b/x\n" + "@@ -0,0 +0,0 @@\n" * 40_000,
     "files": lambda: "diff --git a/x b/x\n" * 3_000,
     "a name of quotes": lambda: 'diff --git "a/' + "\\303\\244" * 100_000 + '" "b/x"\n',
     "a name of spaces": lambda: "diff --git a/" + " b/" * 200_000 + "\n",
