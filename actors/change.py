@@ -202,13 +202,14 @@ class ChangeActor:
             await work.drop(connection, run.address, DISPLAY, before=run.seq)
 
         async with self.services.pool.acquire() as connection:
-            promised = await cards.promise_open(connection, reading.change.id)
+            promises = await cards.promises(connection, reading.change.id)
             uncertain = (
-                "repair" in run.needs
+                len(promises) > 1
+                or "repair" in run.needs
                 or await work.waiting(connection, run.address, "repair") is not None
                 or await changes.is_abandoned(connection, reading.change.id)
             )
-        if not uncertain and (not promised or reading.change.graft_comment_id is None):
+        if not uncertain and (True not in promises or reading.change.graft_comment_id is None):
             await run.finish(*done, also=drop)
             return
         publication = showing.last_word(reading)

@@ -201,9 +201,15 @@ async def displayed_at(connection: Connection, change_id: UUID, at: datetime) ->
     return found
 
 
-async def promise_open(connection: Connection, change_id: UUID) -> bool:
-    """Whether the comment promises a card that is not there: in the making, or tried again later."""
-    status: str | None = await connection.fetchval(
-        "SELECT status FROM intent_displays WHERE change_id = $1 ORDER BY shown_at DESC LIMIT 1", change_id
+async def promises(connection: Connection, change_id: UUID) -> set[bool]:
+    """Whether the comment promises a card that is not there: in the making, or tried again later. Both answers
+    where it changed within the second that GitHub's clock shows, none where nothing was ever shown."""
+    rows = await connection.fetch(
+        """
+        SELECT DISTINCT status IN ('making', 'retrying') AS promised FROM intent_displays
+         WHERE change_id = $1
+           AND shown_at = (SELECT max(shown_at) FROM intent_displays WHERE change_id = $1)
+        """,
+        change_id,
     )
-    return status in ("making", "retrying")
+    return {row["promised"] for row in rows}

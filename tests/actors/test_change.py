@@ -238,6 +238,24 @@ async def test_a_closed_pull_request_is_left_without_a_promise_that_nobody_knows
         assert "in the making" not in graft.comment(pull)
 
 
+async def test_a_card_and_a_promise_within_one_second_of_githubs_clock(make_world: MakeWorld) -> None:
+    async with make_world(model=agreeable_model()) as graft:
+        graft.commit("feature", CHANGE)
+        pull = await graft.open()
+        await graft.settled()
+        card = graft.comment(pull)
+        # Both were shown in one second, and the rows do not tell which was the later one.
+        await graft.pool.execute(
+            "INSERT INTO intent_displays (change_id, status, shown_at)"
+            " SELECT change_id, 'making', max(shown_at) FROM intent_displays GROUP BY change_id"
+        )
+        [comment] = graft.comments(pull)
+        comment.body = comment.body.replace("Refuses coupons", "It is in the making")
+        await graft.simulator.close(pull)
+        await graft.settled()
+        assert graft.comment(pull) == card
+
+
 async def test_a_closed_pull_request_is_left_without_a_promise(make_world: MakeWorld) -> None:
     model = agreeable_model().hold()
     async with make_world(model=model, GRAFT_SETTLE_SECONDS="60") as graft:
