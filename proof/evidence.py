@@ -96,7 +96,7 @@ def _stored(row: dict[str, object]) -> Stored:
 def _seen(load: Load, opened: Opened, stored: Stored | None) -> Seen:
     pull = opened.pull
     return Seen(
-        name=f"{pull.repository.full_name}#{pull.number}",
+        name=f"{pull.repository.full_name}#{pull.number} (pull.{pull.repository.id}.{pull.number})",
         open=pull.issue.state == "open",
         head_sha=pull.head_sha,
         base_ref=pull.base_ref,

@@ -76,11 +76,12 @@ class Link:
         try:
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            # Both at once, without waiting: `stop` may cancel the wait.
+            far_writer.close()
+            writer.close()
             for way in ways:
                 way.cancel()
             await asyncio.gather(*ways, return_exceptions=True)
-            await _close(far_writer)
-            await _close(writer)
 
     async def _pump(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, direction: Direction
@@ -95,14 +96,6 @@ class Link:
                     return
                 writer.write(chunk)
                 await writer.drain()
-
-
-async def _close(writer: asyncio.StreamWriter) -> None:
-    """Let what was written go out, then close."""
-    writer.close()
-    with contextlib.suppress(OSError, TimeoutError, asyncio.CancelledError):
-        async with asyncio.timeout(1):
-            await writer.wait_closed()
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:
