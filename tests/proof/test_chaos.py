@@ -74,8 +74,6 @@ async def test_what_is_planted_in_a_real_end_is_found(tmp_path: Path, servers_di
         assert len(found) == 3
         assert found[0].startswith(f"lost: delivery {lost['delivery_id']}")
         assert found[1].endswith(" 0 rows in the ledger")
-        assert (
-            found[2]
-            == f"doubled: {pull.repository.full_name}#{pull.number} (pull.{pull.repository.id}.{pull.number}): 2 comments"
-        )
+        assert found[2].startswith(f"doubled: {pull.repository.full_name}#{pull.number} ")
+        assert found[2].endswith(": 2 comments")
         await git.close()
