@@ -113,12 +113,12 @@ class Person:
 
 
 @asynccontextmanager
-async def connected(broker: Broker, user: str) -> AsyncIterator[Person]:
+async def connected(broker: Broker, user: str, *, inbox: str = "") -> AsyncIterator[Person]:
     person = Person(Client())
     await person.client.connect(
         broker.url(user),
         error_cb=person.complain,
-        inbox_prefix=f"_INBOX_graft_{user}",
+        inbox_prefix=f"_INBOX_graft_{inbox or user}",
         allow_reconnect=False,
     )
     try:
