@@ -5,7 +5,7 @@ N ?= 10
 SEED ?= 1
 MINUTES ?= 10
 
-.PHONY: install run test lint types imports e2e bench fuzz hostile flood canaries fairness upgrade restore lock sbom clean
+.PHONY: install run test lint types imports e2e bench bench-peers fuzz hostile flood canaries fairness upgrade restore lock sbom clean
 
 install: .venv/.installed
 
@@ -52,6 +52,9 @@ e2e: install
 
 bench: install
 	$(PY) -m bench $(ARGS)
+
+bench-peers: install
+	$(PY) -m bench peers $(ARGS)
 
 fuzz: install
 	$(PY) -m proof fuzz --seconds $(SECONDS) $(ARGS)
