@@ -22,12 +22,13 @@ from actors.installation import InstallationActor
 from actors.lead import LeadActor
 from actors.metering import MeteredModel, sample
 from actors.operator import Operator
+from actors.partitioning import Partitioning
 from actors.presence import Presence
 from actors.publish import REQUEST_SECONDS
 from actors.repository import RepositoryActor
 from actors.services import Services
 from actors.system import ActorSystem
-from graft import __version__, database, ingress, llm, triggers
+from graft import __version__, database, ingress, llm
 from graft.bus import Bus
 from graft.config import ActorSettings, Settings
 from graft.github import GitHub, OnCall
@@ -64,7 +65,7 @@ async def running(settings: ActorSettings, *, model: llm.LlmClient | None = None
         stack.push_async_callback(pool.close)
         await database.prepare_schema(pool)
         async with pool.acquire() as connection:
-            count = await partitions.ensure(connection, settings.partitions)
+            partitioning = Partitioning(await partitions.ensure(connection, settings.partitions))
         bus = await Bus.connect(
             settings.nats_url.value, creds=settings.nats_creds, prefix=settings.nats_prefix
         )
@@ -90,7 +91,7 @@ async def running(settings: ActorSettings, *, model: llm.LlmClient | None = None
             github=github,
             llm=None if (found := model or _model(settings)) is None else MeteredModel(found, metrics),
             metrics=metrics,
-            partitions=count,
+            partitioning=partitioning,
         )
         system = ActorSystem(
             pool=pool,
@@ -103,7 +104,7 @@ async def running(settings: ActorSettings, *, model: llm.LlmClient | None = None
             },
             holder=f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}",
             version=__version__,
-            partition_of=lambda address: triggers.partition_of(address, count),
+            partitioning=partitioning,
             concurrency=settings.concurrency,
             metrics=metrics,
             offer=bus.offer,
@@ -112,7 +113,7 @@ async def running(settings: ActorSettings, *, model: llm.LlmClient | None = None
         await lead.first()
         await system.start()
         stack.push_async_callback(system.drain)
-        inbox = Inbox(bus=bus, pool=pool, partitions=count)
+        inbox = Inbox(bus=bus, pool=pool, partitioning=partitioning)
         pulling = asyncio.create_task(inbox.run(), name="inbox")
         stack.push_async_callback(_stop_inbox, bus, pulling)
         sample(metrics, pool=pool, bus=bus, system=system, inbox=inbox, github=github)
@@ -126,7 +127,7 @@ async def running(settings: ActorSettings, *, model: llm.LlmClient | None = None
         recovering: set[asyncio.Task[None]] = set()
         bus.on_return(lambda: _begin(lead.recover(), recovering))
         url = await _listen(stack, settings, bus, metrics, system)
-        log.info("ready", listen=url, version=__version__, partitions=count)
+        log.info("ready", listen=url, version=__version__, partitions=partitioning.count)
         yield Daemon(services=services, system=system, inbox=inbox, url=url)
         log.info("draining")
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from actors.partitioning import Partitioning
 from graft import tracing, triggers
 from graft.bus import Bus, Pulled
 from graft.database import UNAVAILABLE, Connection, Pool
@@ -41,10 +42,10 @@ _LONGEST_ID = 64
 class Inbox:
     """Takes triggers from the shared consumer for as long as it runs."""
 
-    def __init__(self, *, bus: Bus, pool: Pool, partitions: int) -> None:
+    def __init__(self, *, bus: Bus, pool: Pool, partitioning: Partitioning) -> None:
         self.bus = bus
         self.pool = pool
-        self.partitions = partitions
+        self.partitioning = partitioning
         self.taken = 0
         self.dead = 0
 
@@ -159,7 +160,7 @@ class Inbox:
             work.Ask(
                 address=ask.address,
                 need=ask.need,
-                partition=triggers.partition_of(ask.address, self.partitions),
+                partition=self.partitioning.of(ask.address),
                 asked_at=trigger.event_at or trigger.received_at,
                 installation_id=trigger.installation_id,
                 repository_id=trigger.repository_id,

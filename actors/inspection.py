@@ -72,7 +72,7 @@ class Inspection:
             answered_by=self.presence.system.holder,
             version=__version__,
             replicas=tuple(found),
-            partitions=self.services.partitions,
+            partitions=self.services.partitioning.count,
             unheld=tuple(unheld),
             backlog=backlog,
             work=_as(control.WorkCounts, work),

@@ -30,8 +30,8 @@ from graft.bus import Bus
 from graft.control import Operation, Refused
 from graft.errors import GraftError
 from graft.logs import get_logger
-from graft.store import dead, dossier, overview, recoveries
-from graft.triggers import is_handled, pull_address
+from graft.store import dead, dossier, overview, partitions, recoveries
+from graft.triggers import is_handled, partition_of, pull_address
 
 log = get_logger("operator")
 
@@ -64,6 +64,7 @@ class Operator:
             control.REDELIVER.name: self.redeliver,
             control.BUDGET.name: self.inspection.budget,
             control.DRAIN.name: self.drain,
+            control.RESIZE.name: self.resize,
             control.CONFIG.name: self.inspection.config,
         }
 
@@ -211,6 +212,22 @@ class Operator:
             )
         log.info("operator drains", replica=question.replica, status="undo" if question.undo else "drain")
         return await self.presence.order(question.replica, control.Order(undo=question.undo))
+
+    async def resize(self, question: control.Resize) -> control.Resized:
+        """Change the number of partitions, and offer the new ones to every replica."""
+        async with self.services.pool.acquire() as connection:
+            replicas = await overview.replicas(connection)
+            working = sum(not one.draining for one in replicas)
+            if question.partitions < working:
+                raise Refused(
+                    "409",
+                    f"{working} replicas work: fewer partitions would leave some with nothing; "
+                    "drain those first or ask for more partitions",
+                )
+            before, moved = await partitions.resize(connection, question.partitions, partition_of)
+        await self.services.bus.offer()
+        log.info("operator resized", partitions=question.partitions, count=moved)
+        return control.Resized(before=before, partitions=question.partitions, moved=moved)
 
     # --------------------------------------------------------------------------------------- deliveries
 

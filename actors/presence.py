@@ -144,7 +144,7 @@ class Presence:
 
     async def live(self, address: str) -> Live:
         """What happens at an address now, from whoever holds it."""
-        partition = self.system.partition_of(address)
+        partition = self.system.partitioning.of(address)
         if partition in self.system.held:
             return self._live(address, partition)
         try:

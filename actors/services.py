@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from graft import triggers
+from actors.partitioning import Partitioning
 from graft.bus import Bus
 from graft.config import ActorSettings
 from graft.database import Connection, Pool
@@ -26,7 +26,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     github: GitHub
     llm: LlmClient | None
     metrics: Metrics
-    partitions: int
+    partitioning: Partitioning
 
     @property
     def author(self) -> comment.Author:
@@ -48,7 +48,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
         return work.Ask(
             address=address,
             need=need,
-            partition=triggers.partition_of(address, self.partitions),
+            partition=self.partitioning.of(address),
             asked_at=datetime.now(UTC),
             installation_id=installation_id,
             repository_id=repository_id,

@@ -22,6 +22,7 @@ from typing import Any, Protocol
 import msgspec
 
 from actors.calls import working_for
+from actors.partitioning import Partitioning
 from actors.run import WAITS, Actor, Run, backoff, describe
 from graft import tracing
 from graft.database import UNAVAILABLE, Pool
@@ -65,7 +66,7 @@ class ActorSystem:
         actors: Mapping[str, Actor],
         holder: str,
         version: str,
-        partition_of: Callable[[str], int],
+        partitioning: Partitioning,
         concurrency: int = 32,
         poll_seconds: float = POLL_SECONDS,
         metrics: Metrics | None = None,
@@ -78,7 +79,7 @@ class ActorSystem:
         self.actors = actors
         self.holder = holder
         self.version = version
-        self.partition_of = partition_of
+        self.partitioning = partitioning
         self.concurrency = concurrency
         self.per_installation = max(1, concurrency // 4)
         self.poll_seconds = poll_seconds
@@ -181,19 +182,41 @@ class ActorSystem:
     async def _keep_once(self) -> None:
         began = time.monotonic()
         await self._announce()
-        async with self.pool.acquire() as connection:
+        async with self.pool.acquire() as connection, connection.transaction():
             held = await partitions.renew(connection, self.holder)
             if not self._draining:
                 held |= await partitions.take(connection, self.holder)
+            # In one transaction with the leases: nobody changes the count while one of them stands.
+            count = await partitions.count(connection)
             surplus = len(held) if self._draining else await partitions.surplus(connection, self.holder)
         # A lease counts from before the statement was sent: our clock may be late, never early.
         self._lease_until = began + LEASE_SECONDS
         self._drop([p for p, epoch in self.held.items() if held.get(p) != epoch])
+        self.partitioning.count = count
         if held != self.held:
             self.held = held
             self._wake.set()
+        await self._bring_home()
         if surplus:
             await self._give_back(self._idle_partitions()[:surplus])
+
+    async def _bring_home(self) -> None:
+        """Move work that was filed in partitions that are gone; the holder of the first one looks for it."""
+        if (epoch := self.held.get(0)) is None:
+            return
+        async with self.pool.acquire() as connection:
+            addresses = await work.beyond(connection, self.partitioning.count)
+        if addresses:
+            await self._rehome(Lease(partition=0, holder=self.holder, epoch=epoch), addresses)
+
+    async def _rehome(self, lease: Lease, addresses: list[str]) -> None:
+        """File work under the partitions it belongs to. The lease proves that the count is known rightly."""
+        try:
+            async with self.pool.acquire() as connection, connection.transaction():
+                await partitions.guard(connection, lease)
+                await work.rehome(connection, {one: self.partitioning.of(one) for one in addresses})
+        except LostPartition:
+            self._lost(lease)
 
     def look_for_free(self) -> None:
         """Another replica has given partitions back: take a share of them now."""
@@ -267,10 +290,16 @@ class ActorSystem:
                 per_installation=self.per_installation,
                 limit=self.concurrency,
             )
+        strays = [due for due in found if self.partitioning.of(due.address) != due.partition]
+        for partition in {due.partition for due in strays} & self.held.keys():
+            lease = Lease(partition=partition, holder=self.holder, epoch=self.held[partition])
+            await self._rehome(lease, [due.address for due in strays if due.partition == partition])
         busy: dict[int, int] = {}
         for entry in self.running.values():
             busy[entry.due.installation_id] = busy.get(entry.due.installation_id, 0) + 1
         for due in found:
+            if due in strays:
+                continue
             share = busy.get(due.installation_id, 0)
             if free <= 0 or share >= self.per_installation or due.partition not in self.held:
                 continue
@@ -360,7 +389,7 @@ class ActorSystem:
         ask = work.Ask(
             address=address,
             need="sync",
-            partition=self.partition_of(address),
+            partition=self.partitioning.of(address),
             asked_at=datetime.now(UTC),
             installation_id=row.installation_id,
         )

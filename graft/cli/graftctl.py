@@ -442,6 +442,24 @@ async def drain(asker: Asker, replica: str, undo: bool, force: bool, no_wait: bo
 
 
 @main.command()
+@click.argument("count", type=click.IntRange(1, 1024))
+@as_json
+@asks
+async def partitions(asker: Asker, count: int, json_: bool) -> None:
+    """Deal the work out in COUNT partitions, while everything runs.
+
+    At least one per replica; some more even out the load. What runs at this moment is interrupted and done again.
+    """
+    answer = await asker.ask(control.RESIZE, control.Resize(partitions=count))
+    if json_:
+        click.echo(msgspec.json.encode(answer))
+    else:
+        click.echo(
+            f"{answer.partitions} partitions (before: {answer.before}); the work of {answer.moved} actors moved"
+        )
+
+
+@main.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
     """Print a SHELL's completion script: `eval "$(graftctl completion bash)"`."""

@@ -51,6 +51,7 @@ __all__ = [
     "OPERATIONS",
     "REDELIVER",
     "RERUN",
+    "RESIZE",
     "RETRY",
     "SHOW",
     "STATUS",
@@ -95,6 +96,8 @@ __all__ = [
     "Refused",
     "Replica",
     "Rerun",
+    "Resize",
+    "Resized",
     "Roll",
     "RuleState",
     "Setting",
@@ -373,6 +376,20 @@ class Drain(Struct, frozen=True, kw_only=True):
     force: bool = False
 
 
+class Resize(Struct, frozen=True, kw_only=True):
+    """Deal the work out anew in so many partitions, while everything runs."""
+
+    partitions: Annotated[int, Meta(ge=1, le=1024)]
+
+
+class Resized(Struct, frozen=True, kw_only=True):
+    """There were `before`, there are `partitions`; the work of `moved` actors changed its partition."""
+
+    before: int
+    partitions: int
+    moved: int
+
+
 class Setting(Struct, frozen=True, kw_only=True):
     """One setting in force. `origin` is `environment`, `default` or `unset`; a secret is shown as stars."""
 
@@ -403,10 +420,26 @@ REDELIVER: Final = Operation(
 )
 BUDGET: Final = Operation(name="budget", question=BudgetQuestion, answer=Budget)
 DRAIN: Final = Operation(name="drain", question=Drain, answer=Obeyed, acts=True)
+RESIZE: Final = Operation(name="resize", question=Resize, answer=Resized, acts=True, seconds=60.0)
 CONFIG: Final = Operation(name="config", question=Nothing, answer=Config)
 
 OPERATIONS: Final[Sequence[Operation[Any, Any]]] = (
-    *(STATUS, ACTORS, SHOW, WHY, RERUN, DEAD, RETRY, DROP, DELIVERIES, REDELIVER, BUDGET, DRAIN, CONFIG),
+    *(
+        STATUS,
+        ACTORS,
+        SHOW,
+        WHY,
+        RERUN,
+        DEAD,
+        RETRY,
+        DROP,
+        DELIVERIES,
+        REDELIVER,
+        BUDGET,
+        DRAIN,
+        RESIZE,
+        CONFIG,
+    ),
 )
 
 

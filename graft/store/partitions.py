@@ -7,10 +7,13 @@ write is refused. Whoever locks several partitions does so in their order: a dra
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from graft.database import Connection
 from graft.errors import GraftError
+from graft.store.work import rehome
 
 LEASE_SECONDS = 3.0
 
@@ -42,6 +45,47 @@ async def ensure(connection: Connection, count: int) -> int:
             "INSERT INTO partitions (partition) SELECT generate_series(0, $1::int - 1)", count
         )
         return count
+
+
+async def count(connection: Connection) -> int:
+    """How many there are. Whoever has renewed or taken a lease in the same transaction may rely on it until its
+    end, and until that lease is lost."""
+    found: int = await connection.fetchval("SELECT count(*) FROM partitions")
+    return found
+
+
+async def resize(
+    connection: Connection, count: int, partition_of: Callable[[str, int], int]
+) -> tuple[int, int]:
+    """Deal the work out anew in `count` partitions; returns how many there were, and how many addresses moved.
+
+    One transaction: it takes every lease away and raises every epoch, so that whoever runs something under the old
+    count finds out at its next write. Replicas take the new partitions when they next renew (a third of a lease).
+    Work that is asked for meanwhile by somebody who knows only the old count is moved when it is found.
+    """
+    async with connection.transaction():
+        # Waits for every transaction that has proved its lease, and has later ones wait.
+        await connection.execute("LOCK TABLE partitions IN EXCLUSIVE MODE")
+        before = await connection.fetchrow("SELECT count(*) AS count, max(epoch) AS epoch FROM partitions")
+        assert before is not None
+        await connection.execute("DELETE FROM partitions WHERE partition >= $1", count)
+        await connection.execute(
+            """
+            INSERT INTO partitions (partition) SELECT generate_series(0, $1::int - 1) ON CONFLICT DO NOTHING
+            """,
+            count,
+        )
+        # Above every epoch there ever was: a partition that went and comes back must not repeat one.
+        await connection.execute(
+            "UPDATE partitions SET holder = NULL, lease_until = NULL, epoch = $1::bigint + 1",
+            before["epoch"] or 0,
+        )
+        # In the order in which asks lock their rows.
+        rows = await connection.fetch("SELECT address FROM work ORDER BY address, need FOR UPDATE")
+        moved = await rehome(
+            connection, {row["address"]: partition_of(row["address"], count) for row in rows}
+        )
+        return before["count"], moved
 
 
 async def guard(connection: Connection, lease: Lease) -> None:

@@ -205,6 +205,28 @@ async def due(
     return [Due(**dict(row)) for row in rows]
 
 
+async def beyond(connection: Connection, count: int) -> list[str]:
+    """Addresses with live work in partitions that do not exist: asked for by somebody who knew only a larger
+    count. At most a thousand at a time."""
+    rows = await connection.fetch(
+        "SELECT DISTINCT address FROM work WHERE partition >= $1 AND dead_at IS NULL LIMIT 1000", count
+    )
+    return [row["address"] for row in rows]
+
+
+async def rehome(connection: Connection, partitions: Mapping[str, int]) -> int:
+    """File the rows of each address in the partition given for it; returns how many addresses moved."""
+    rows = await connection.fetch(
+        """
+        UPDATE work w SET partition = a.partition FROM unnest($1::text[], $2::int[]) AS a (address, partition)
+         WHERE w.address = a.address AND w.partition <> a.partition RETURNING w.address
+        """,
+        list(partitions),
+        list(partitions.values()),
+    )
+    return len({row["address"] for row in rows})
+
+
 async def newest_heads(connection: Connection, addresses: Sequence[str]) -> dict[str, str]:
     """The newest head asked for at each address that has live work naming one."""
     rows = await connection.fetch(

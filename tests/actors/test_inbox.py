@@ -10,6 +10,7 @@ import asyncpg
 import pytest
 
 from actors.inbox import Inbox
+from actors.partitioning import Partitioning
 from graft.bus import Bus, Pulled
 from graft.database import Pool
 from graft.streams import ACK_WAIT, StreamSettings
@@ -46,7 +47,7 @@ async def bus(nats_url: str, bus_prefix: str) -> AsyncIterator[Bus]:
 
 @pytest.fixture
 def inbox(bus: Bus, pool: Pool) -> Inbox:
-    return Inbox(bus=bus, pool=pool, partitions=PARTITIONS)
+    return Inbox(bus=bus, pool=pool, partitioning=Partitioning(PARTITIONS))
 
 
 async def pulled(bus: Bus, count: int) -> list[Pulled]:
@@ -191,14 +192,14 @@ async def test_what_a_dead_replica_had_in_hand_comes_to_another_within_seconds(
 async def test_a_connection_that_broke_in_its_protocol_condemns_no_delivery(bus: Bus, pool: Pool) -> None:
     await bus.publish(trigger())
     broken = Away(pool, 1, asyncpg.InternalClientError("cannot switch to state 15"))
-    await Inbox(bus=bus, pool=broken, partitions=PARTITIONS).take(await pulled(bus, 1))
+    await Inbox(bus=bus, pool=broken, partitioning=Partitioning(PARTITIONS)).take(await pulled(bus, 1))
     assert await pool.fetchval("SELECT status FROM webhook_deliveries") == "accepted"
 
 
 async def test_an_inbox_that_fails_in_a_way_nobody_thought_of_goes_on_pulling(bus: Bus, pool: Pool) -> None:
     await bus.publish(trigger())
     inbox = Inbox(
-        bus=bus, pool=Away(pool, 3, RuntimeError("unheard of")), partitions=PARTITIONS
+        bus=bus, pool=Away(pool, 3, RuntimeError("unheard of")), partitioning=Partitioning(PARTITIONS)
     )
     running = asyncio.create_task(inbox.run())
     await until_empty(bus)
@@ -253,7 +254,7 @@ async def test_while_the_database_is_away_the_batch_is_kept(bus: Bus, pool: Pool
             told.append("ack")
             await message.ack()
 
-    inbox = Inbox(bus=bus, pool=Away(pool, 2), partitions=PARTITIONS)
+    inbox = Inbox(bus=bus, pool=Away(pool, 2), partitioning=Partitioning(PARTITIONS))
     await inbox.take([Watched()])  # type: ignore[list-item]
     assert told == ["in progress", "in progress", "ack"]
     assert await work(pool) != []

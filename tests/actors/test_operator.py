@@ -83,7 +83,7 @@ async def bury(graft: World, *, need: str = "intent", number: int = 1) -> str:
         """,
         address,
         need,
-        partition_of(address, graft.daemon.services.partitions),
+        graft.daemon.services.partitioning.of(address),
         graft.repository.installation.id if graft.repository.installation else 0,
         graft.repository.id,
     )

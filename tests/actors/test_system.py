@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from actors.partitioning import Partitioning
 from actors.run import Actor, Busy, Run
 from actors.system import ActorSystem
 from graft.database import Pool
@@ -71,7 +72,7 @@ async def running(
         actors={"pull": actor, "installation": actor},
         holder=holder,
         version="1",
-        partition_of=lambda address: partition_of(address, PARTITIONS),
+        partitioning=Partitioning(PARTITIONS),
         concurrency=concurrency,
         poll_seconds=poll_seconds,
     )

@@ -357,6 +357,12 @@ SECTIONS: tuple[tuple[str, str, tuple[tuple[str, ...], ...]], ...] = (
         "ends when it holds nothing. `--undo` takes it back.",
         (("drain", "REPLICA"), ("drain", "REPLICA", "--force", "--no-wait"), ("drain", "REPLICA", "--undo")),
     ),
+    (
+        "partitions",
+        "Deal the work out in another number of partitions, at least one per replica, while everything runs: one "
+        "transaction moves the work and takes all leases away, and the replicas take the new ones within a second.",
+        (("partitions", "48"),),
+    ),
 )
 
 
