@@ -102,7 +102,9 @@ async def test_the_service_is_found_by_the_nats_tool(graft: World, asker: Asker)
     subjects = {one["subject"]: one["metadata"]["acts"] for one in info["endpoints"]}
     assert subjects == {o.subject(prefix): str(o.acts).lower() for o in control.OPERATIONS}
     acting = {subject for subject, acts in subjects.items() if acts == "true"}
-    assert acting == {f"{prefix}.ctl.act.{n}" for n in ("rerun", "retry", "drop", "redeliver", "drain")}
+    assert acting == {
+        f"{prefix}.ctl.act.{n}" for n in ("rerun", "retry", "drop", "redeliver", "drain", "resize")
+    }
 
 
 async def test_an_answer_goes_nowhere_but_to_an_operator(graft: World, asker: Asker) -> None:
