@@ -9,6 +9,7 @@ BENCHES = {
     "ingress": "accepted deliveries per second, p50 and p99, at 1, 16 and 64 connections",
     "peers": "the receivers a team would otherwise run, side by side with the ingress",
     "published": "webhook to published, with a zero-latency GitHub and model",
+    "cluster": "three brokers, two replicas, and the leader of the stream dies under load",
     "control": "graftctl's questions to two replicas that know 10,000 pull requests",
     "review": "graft review over consecutive commits of a repository",
     "policy": "a policy over 3,000 files and 100 globs",

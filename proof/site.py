@@ -7,7 +7,7 @@ own, so that the simulated GitHub takes its processor time elsewhere.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -16,6 +16,7 @@ from graft import database, embedded
 from graft.bus import Bus
 from graft.database import Pool
 from graft.embedded import NatsServer, PostgresServer
+from graft.errors import ConfigError, TransientError
 from graft.simulator import Comment, Pull, Simulator
 from graft.streams import StreamSettings
 from proof.processes import Process, start
@@ -30,7 +31,7 @@ class Site:
     def __init__(
         self,
         *,
-        nats: NatsServer,
+        brokers: Sequence[NatsServer],
         postgres: PostgresServer,
         simulator: Simulator,
         model: StubModel,
@@ -38,7 +39,7 @@ class Site:
         bus: Bus,
         prefix: str,
     ) -> None:
-        self.nats = nats
+        self.brokers = brokers
         self.postgres = postgres
         self.simulator = simulator
         self.model = model
@@ -46,11 +47,21 @@ class Site:
         self.bus = bus
         self.prefix = prefix
 
+    @property
+    def nats(self) -> NatsServer:
+        """The broker, where there is one."""
+        [only] = self.brokers
+        return only
+
+    @property
+    def nats_url(self) -> str:
+        return ",".join(broker.url for broker in self.brokers)
+
     def environment(self, **variables: str) -> dict[str, str]:
         """The settings of a daemon that works here, with `variables` over them."""
         return {
             "DATABASE_URL": self.postgres.url(),
-            "NATS_URL": self.nats.url,
+            "NATS_URL": self.nats_url,
             "GRAFT_NATS_PREFIX": self.prefix,
             "GITHUB_API_URL": self.simulator.base_url,
             "GITHUB_APP_ID": str(self.simulator.app.id),
@@ -61,6 +72,7 @@ class Site:
             "ANTHROPIC_BASE_URL": self.model.url,
             "GRAFT_SETTLE_SECONDS": "0",
             "GRAFT_STREAM_MAX_BYTES": str(STREAM_BYTES),
+            "GRAFT_STREAM_REPLICAS": str(len(self.brokers)),
             "GRAFT_INTENT_DAILY_BUDGET_USD": "1000",
             **variables,
         }
@@ -96,12 +108,19 @@ class Site:
 
 @asynccontextmanager
 async def opened(
-    directory: Path, *, prefix: str = "proof", durable: bool = True, migrated: bool = True
+    directory: Path,
+    *,
+    prefix: str = "proof",
+    durable: bool = True,
+    migrated: bool = True,
+    brokers: Sequence[NatsServer] = (),
 ) -> AsyncIterator[Site]:
     """Start NATS, Postgres, the simulated GitHub and a model; at the end everything is gone. The database is empty
-    unless it is to be `migrated`."""
+    unless it is to be `migrated`. Where `brokers` are given they are used, and every one keeps the stream."""
     async with AsyncExitStack() as stack:
-        nats = await stack.enter_async_context(embedded.nats_server(directory / "nats", sync_always=durable))
+        brokers = brokers or [
+            await stack.enter_async_context(embedded.nats_server(directory / "nats", sync_always=durable))
+        ]
         postgres = await stack.enter_async_context(
             embedded.postgres_server(directory / "postgres", durable=durable)
         )
@@ -112,11 +131,11 @@ async def opened(
         if migrated:
             async with pool.acquire() as connection:
                 await database.migrate(connection)
-        bus = await Bus.connect(nats.url, prefix=prefix, role="proof")
+        bus = await Bus.connect(",".join(one.url for one in brokers), prefix=prefix, role="proof")
         stack.push_async_callback(bus.close)
-        await bus.ensure_stream(StreamSettings(max_bytes=STREAM_BYTES))
+        await _ensured(bus, replicas=len(brokers))
         yield Site(
-            nats=nats,
+            brokers=brokers,
             postgres=postgres,
             simulator=simulator,
             model=model,
@@ -124,6 +143,19 @@ async def opened(
             bus=bus,
             prefix=prefix,
         )
+
+
+async def _ensured(bus: Bus, *, replicas: int) -> None:
+    """Make the stream; a cluster refuses until it has elected who decides."""
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                await bus.ensure_stream(StreamSettings(max_bytes=STREAM_BYTES, replicas=replicas))
+                return
+            except (TransientError, ConfigError):
+                if replicas == 1:
+                    raise
+                await asyncio.sleep(0.1)
 
 
 async def until(condition: Callable[[], Awaitable[bool]], *, seconds: float) -> None:
