@@ -36,8 +36,8 @@ _RETRY_SECONDS = 0.5
 
 class Outcome(msgspec.Struct, kw_only=True):
     """What came of it, in seconds and counts. `election` runs from the kill to the first answer of a new leader,
-    `silence` is the longest time in which no event of a pull request was answered 202, `whole` how long the old leader needed to
-    have everything again. `faults` is what was lost or is there twice."""
+    `silence` is the longest time in which no event of a pull request was answered 202, `whole` how long the old
+    leader needed to have everything again. `faults` is what was lost or is there twice."""
 
     pulls: int
     accepted: int
