@@ -26,7 +26,7 @@ from graft.git import Repository
 
 LIMIT_MS = 300
 # Of patches 32 MiB are held (graft.git.diff), for a while as bytes, text and hunks.
-LIMIT_MIB = 400
+LIMIT_MIB = 200
 MISSED = "missed"
 
 
