@@ -23,6 +23,7 @@ from nats.aio.subscription import Subscription
 
 from graft import streams, tracing, triggers
 from graft.errors import ConfigError, PermanentError, TransientError
+from graft.jetstream import Publisher
 from graft.logs import get_logger
 from graft.streams import StreamSettings
 from graft.triggers import Trigger
@@ -140,6 +141,7 @@ class Bus:
         self.inbox_prefix = ""
         self.client = Client()
         self._js = self.client.jetstream(timeout=_PUBLISH_TIMEOUT)
+        self._publisher = Publisher(self.client, timeout=_PUBLISH_TIMEOUT)
         self._up = asyncio.Event()
         self._refused = False
         self._on_return: list[Callable[[], object]] = []
@@ -275,7 +277,7 @@ class Bus:
             if error.err_code == streams.STORE_FULL:
                 raise StreamFull from None
             raise BusUnavailable(f"JetStream refused the message (error {error.err_code})") from None
-        except (*_NATS_ERRORS, ConfigError, TransientError) as error:
+        except (*_NATS_ERRORS, msgspec.DecodeError, ConfigError, TransientError) as error:
             raise BusUnavailable(f"JetStream did not acknowledge ({type(error).__name__})") from None
 
     async def _publish(self, trigger: Trigger) -> Published:
@@ -283,10 +285,10 @@ class Bus:
         with tracing.span("publish", kind="producer", delivery_id=trigger.delivery_id):
             if parent := tracing.current():
                 headers["traceparent"] = parent
-            ack = await self._js.publish(
-                triggers.subject_of(trigger, self.prefix), triggers.encode(trigger), headers=headers
+            duplicate = await self._publisher.publish(
+                triggers.subject_of(trigger, self.prefix), triggers.encode(trigger), headers
             )
-        return Published(duplicate=bool(ack.duplicate))
+        return Published(duplicate=duplicate)
 
     async def backlog(self) -> Backlog:
         """What lies in the stream now. Raises BusUnavailable."""

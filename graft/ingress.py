@@ -17,8 +17,9 @@ from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from typing import Final
 
-from aiohttp import web
+from aiohttp import hdrs, web
 from msgspec import Struct
+from prometheus_client import Counter
 
 from graft import payloads, tracing
 from graft.bus import Bus, BusUnavailable, StreamFull
@@ -27,13 +28,18 @@ from graft.connections import Doorkeeper
 from graft.errors import ConfigError, PermanentError
 from graft.logs import get_logger
 from graft.metrics import CONTENT_TYPE, Metrics
+from graft.triggers import Trigger
 
 log = get_logger("ingress")
 
 # GitHub sends no larger payloads (webhook-events-and-payloads, "Payload cap").
 LARGEST_BODY: Final = 25 * 1024 * 1024
 _CHECK_SECONDS: Final = 2.0
-_RETRY_AFTER: Final = {"Retry-After": "60"}
+_JSON: Final = {hdrs.CONTENT_TYPE: "application/json; charset=utf-8"}
+_UNAVAILABLE: Final = {**_JSON, hdrs.RETRY_AFTER: "60"}
+_HUB_SIGNATURE: Final = "X-Hub-Signature-256"
+_GITHUB_EVENT: Final = "X-GitHub-Event"
+_GITHUB_DELIVERY: Final = "X-GitHub-Delivery"
 _FULL: Final = 0.98
 # Hashing this much takes about as long as handing it to a thread.
 _HASH_INLINE: Final = 256 * 1024
@@ -197,12 +203,12 @@ class _Receiver:
         secrets = (settings.github_webhook_secret, settings.github_webhook_secret_previous)
         self._secrets = [secret.value.encode() for secret in secrets if secret is not None]
         self._buffered = 0
+        self._counters: dict[tuple[str, str], Counter] = {}
 
     async def receive(self, request: web.Request) -> web.Response:
         started = time.perf_counter()
         received_at = datetime.now(UTC)
         event, delivery_id, held = "other", None, 0
-        headers: dict[str, str] = {}
         try:
             signature = self._precheck(request)
             body, held = await self._read(request)
@@ -210,42 +216,51 @@ class _Receiver:
             name, delivery_id = self._identify(request)
             event = name if name in payloads.EVENTS else "other"
             with tracing.span("webhook", kind="server", event=event, delivery_id=delivery_id) as span:
-                outcome = await self._take(name, delivery_id, body, received_at)
+                reduced = self._reduce(name, delivery_id, body, received_at)
+                del body  # publishing may take seconds
+                self._buffered -= held
+                held = 0
+                outcome = "ignored" if reduced is None else await self._publish(reduced)
                 span.set_attribute("outcome", outcome)
             status = 202
         except _Refused as refused:
             status, outcome = refused.status, refused.reason
-            if status == 503:
-                headers = _RETRY_AFTER
             log.info("delivery refused", status=status, reason=outcome, delivery_id=delivery_id)
         finally:
             self._buffered -= held
-        self._metrics.deliveries.labels(event, outcome).inc()
+        self._count(event, outcome)
         self._metrics.delivery_seconds.observe(time.perf_counter() - started)
-        answer = web.json_response({"status": outcome}, status=status, headers=headers)
-        if status >= 400:
-            # Whoever is refused asks again from the start, and does not get more than one turn.
-            answer.force_close()
-        return answer
+        return _answer(status, outcome)
+
+    def _count(self, event: str, outcome: str) -> None:
+        counter = self._counters.get((event, outcome))
+        if counter is None:
+            counter = self._metrics.deliveries.labels(event, outcome)
+            self._counters[event, outcome] = counter
+        counter.inc()
 
     def _precheck(self, request: web.Request) -> bytes:
         """What the headers alone decide; returns the signature that came."""
-        if _header(request, "Content-Type").partition(";")[0].strip().lower() != "application/json":
+        if _header(request, hdrs.CONTENT_TYPE).partition(";")[0].strip().lower() != "application/json":
             raise _Refused(415, "not_json")
         if any(
-            coding.strip().lower() != "identity" for coding in request.headers.getall("Content-Encoding", ())
+            coding.strip().lower() != "identity"
+            for coding in request.headers.getall(hdrs.CONTENT_ENCODING, ())
         ):
             raise _Refused(415, "encoded")
         if request.content_length is not None and request.content_length > self._limits.body:
             raise _Refused(413, "too_large")
-        signature = _SIGNATURE.match(_header(request, "X-Hub-Signature-256"))
+        signature = _SIGNATURE.match(_header(request, _HUB_SIGNATURE))
         if signature is None:
             raise _Refused(401, "no_signature")
         return bytes.fromhex(signature[1])
 
-    async def _read(self, request: web.Request) -> tuple[bytearray, int]:
+    async def _read(self, request: web.Request) -> tuple[payloads.Data, int]:
         """The whole body, or a refusal as soon as it is too long, too slow or more than memory allows; and the
         bytes that stay counted until the caller gives them back."""
+        if request.content.is_eof() and request.content.exception() is None:
+            # Nearly every delivery: the body came with the headers, in less than one read of the socket.
+            return request.content.read_nowait(), 0
         body = bytearray()
         counted = 0
         try:
@@ -269,7 +284,7 @@ class _Receiver:
             raise _Refused(400, "broken_body") from None
         return body, counted
 
-    async def _verify(self, signature: bytes, body: bytearray) -> None:
+    async def _verify(self, signature: bytes, body: payloads.Data) -> None:
         if len(body) > _HASH_INLINE:
             genuine = await asyncio.to_thread(self._signed, signature, body)
         else:
@@ -277,23 +292,25 @@ class _Receiver:
         if not genuine:
             raise _Refused(401, "bad_signature")
 
-    def _signed(self, signature: bytes, body: bytearray) -> bool:
+    def _signed(self, signature: bytes, body: payloads.Data) -> bool:
         # Every secret is tried, whether an earlier one fits or not.
         matches = [hmac.compare_digest(hmac.digest(key, body, "sha256"), signature) for key in self._secrets]
         return any(matches)
 
     def _identify(self, request: web.Request) -> tuple[str, str]:
         """Event name and delivery id: the signature does not cover them, and they become a subject and a key."""
-        event = _header(request, "X-GitHub-Event")
+        event = _header(request, _GITHUB_EVENT)
         if _EVENT.match(event) is None:
             raise _Refused(400, "bad_event")
-        delivery_id = _header(request, "X-GitHub-Delivery")
+        delivery_id = _header(request, _GITHUB_DELIVERY)
         if _DELIVERY.match(delivery_id) is None:
             raise _Refused(400, "bad_delivery")
         return event, delivery_id
 
-    async def _take(self, event: str, delivery_id: str, body: bytearray, received_at: datetime) -> str:
-        """Publish what has to be acted on; returns the outcome of a delivery that was taken."""
+    def _reduce(
+        self, event: str, delivery_id: str, body: payloads.Data, received_at: datetime
+    ) -> Trigger | None:
+        """What has to be acted on, if anything."""
         context = payloads.Context(
             delivery_id=delivery_id,
             received_at=received_at,
@@ -304,22 +321,38 @@ class _Receiver:
             reduced = payloads.reduce(event, body, context)
         except PermanentError as error:
             raise _Refused(400, error.reason) from None
-        if isinstance(reduced, payloads.Ignored):
-            say = log.warning if reduced.paths else log.debug
-            say(
-                "delivery ignored",
-                delivery_id=delivery_id,
-                github_event=event,
-                reason=reduced.reason,
-                paths=reduced.paths,
-            )
-            return "ignored"
+        if not isinstance(reduced, payloads.Ignored):
+            return reduced
+        say = log.warning if reduced.paths else log.debug
+        say(
+            "delivery ignored",
+            delivery_id=delivery_id,
+            github_event=event,
+            reason=reduced.reason,
+            paths=reduced.paths,
+        )
+        return None
+
+    async def _publish(self, trigger: Trigger) -> str:
+        """Returns the outcome of a delivery that the broker has."""
         try:
-            published = await self._bus.publish(reduced)
+            published = await self._bus.publish(trigger)
         except (BusUnavailable, StreamFull) as error:
-            log.error("delivery not stored", reason=error.reason, **reduced.log_context())
+            log.error("delivery not stored", reason=error.reason, **trigger.log_context())
             raise _Refused(503, error.reason) from None
         return "duplicate" if published.duplicate else "accepted"
+
+
+def _answer(status: int, outcome: str) -> web.Response:
+    answer = web.Response(
+        status=status,
+        body=b'{"status": "%s"}' % outcome.encode(),
+        headers=_UNAVAILABLE if status == 503 else _JSON,
+    )
+    if status >= 400:
+        # Whoever is refused asks again from the start, and does not get more than one turn.
+        answer.force_close()
+    return answer
 
 
 def _header(request: web.Request, name: str) -> str:

@@ -306,7 +306,7 @@ async def test_the_stream_refuses_rather_than_drops_and_keeps_without_limit_of_t
     assert (config.retention, config.storage, config.discard) == ("workqueue", "file", "new")
     assert (config.max_age, config.duplicate_window, config.max_msgs) == (0, 120, -1)
     consumer = (await js.consumer_info(streams.stream_name(bus.prefix), streams.CONSUMER)).config
-    assert (consumer.ack_policy, consumer.ack_wait, consumer.max_deliver) == ("explicit", 30, -1)
+    assert (consumer.ack_policy, consumer.ack_wait, consumer.max_deliver) == ("explicit", 4, -1)
 
 
 async def test_replicas_may_make_the_stream_at_once_and_another_size_is_taken_over(
