@@ -139,6 +139,10 @@ def _block_start_escaped(line: str) -> str:
 
 def _one_line(text: str, limit: int) -> str:
     """Visible characters only, runs of white space as one space, at most `limit` of them."""
+    if text.isascii() and text.isprintable():
+        # Nearly every text. The same as below, which takes a look at each character.
+        line = " ".join(text[: limit * 4 + 400].split())
+        return _cut(line, limit, more=len(text) > limit * 4 + 400)
     kept: list[str] = []
     marks = 0
     for char in text[: limit * 4 + 400]:
@@ -153,9 +157,12 @@ def _one_line(text: str, limit: int) -> str:
         marks = marks + 1 if category[0] == "M" else 0
         if marks <= _MOST_COMBINING_MARKS:
             kept.append(char)
-    line = "".join(kept).strip()
-    if len(line) > limit or len(text) > limit * 4 + 400:
-        line = line[: max(limit - 1, 0)].rstrip() + _ELLIPSIS
+    return _cut("".join(kept).strip(), limit, more=len(text) > limit * 4 + 400)
+
+
+def _cut(line: str, limit: int, *, more: bool) -> str:
+    if more or len(line) > limit:
+        return line[: max(limit - 1, 0)].rstrip() + _ELLIPSIS
     return line
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from urllib.parse import urlencode, urljoin, urlsplit
 
 import aiohttp
@@ -39,6 +40,12 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     cached: bool = False
 
 
+@lru_cache(maxsize=256)
+def _template(route: str) -> uritemplate.URITemplate:
+    """A route as it is written in the code: there are some dozens, and parsing one takes as long as a small request."""
+    return uritemplate.URITemplate(route)
+
+
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """An answer as it came: `headers` with keys in lower case, the whole body, the next page's URL if any."""
 
@@ -67,7 +74,8 @@ class Transport:
         Everything is percent-encoded. A path value that would climb (`..`), vanish (`.`) or be empty is refused:
         `GitHubRefused`, reason `bad_path`.
         """
-        names = set(uritemplate.variables(route))
+        template = _template(route)
+        names = set(template.variable_names)
         for name in names:
             value = values.get(name)
             for part in value if isinstance(value, (list, tuple)) else (str(value),):
@@ -75,7 +83,7 @@ class Transport:
                     raise GitHubRefused(
                         Call(method="GET", route=route), reason="bad_path", hint=f"{name} is no path segment"
                     )
-        path = uritemplate.expand(route, {name: _text(values[name]) for name in names})
+        path = template.expand({name: _text(values[name]) for name in names})
         query = {key: _text(value) for key, value in values.items() if key not in names and value is not None}
         return self._root + path + (f"?{urlencode(query, doseq=True)}" if query else "")
 
