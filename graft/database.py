@@ -50,10 +50,27 @@ async def open_pool(url: str, *, size: int = 10) -> Pool:
     """
     try:
         return await asyncpg.create_pool(
-            url, min_size=1, max_size=size, init=_prepare, command_timeout=30, timeout=10
+            url,
+            min_size=1,
+            max_size=size,
+            init=_prepare,
+            connection_class=_Connection,
+            command_timeout=30,
+            timeout=10,
         )
     except (OSError, asyncpg.PostgresError, TimeoutError, ValueError) as error:
         raise ConfigError([f"DATABASE_URL: cannot connect to Postgres ({type(error).__name__})"]) from None
+
+
+class _Connection(asyncpg.Connection):  # type: ignore[misc]  # untyped
+    """A connection that needs no clearing up between two borrowers.
+
+    Nothing here sets a session variable, listens, or holds a cursor or a session's lock beyond its own block, and
+    asyncpg's usual statement that resets all of them was a quarter of all statements for a new head.
+    """
+
+    def get_reset_query(self) -> str:
+        return ""
 
 
 async def _prepare(connection: Connection) -> None:
