@@ -248,12 +248,12 @@ class Bus:
         Raises ConfigError or TransientError, see `streams.ensure`.
         """
         self._settings = settings
-        await streams.ensure(self._js, self.prefix, settings)
+        await streams.ensure(self._js, self.prefix, settings, batches=streams.takes_batches(self.client))
 
     async def _restore_stream(self) -> None:
         if self._settings is not None:
             async with self._ensuring:
-                await streams.ensure(self._js, self.prefix, self._settings)
+                await self.ensure_stream(self._settings)
 
     async def publish(self, trigger: Trigger) -> Published:
         """Store a trigger under its delivery id.

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from msgspec import Struct
+from nats.aio.client import Client
 from nats.errors import Error as NatsError
 from nats.js import JetStreamContext
 from nats.js.api import (
@@ -30,6 +31,8 @@ DUPLICATE_WINDOW: Final = 120.0
 # longer says so in time.
 ACK_WAIT: Final = 4.0
 CONSUMER: Final = "inbox"
+# NATS 2.12, ADR-50.
+_BATCHES_SINCE: Final = (2, 12)
 
 # JetStream's error codes, from nats-server's server/errors.json.
 STORE_FULL: Final = 10077
@@ -51,7 +54,13 @@ def stream_name(prefix: str) -> str:
     return prefix.upper()
 
 
-def stream_config(prefix: str, settings: StreamSettings) -> StreamConfig:
+def takes_batches(client: Client) -> bool:
+    """Whether the server that this client is connected to has atomic batches."""
+    version = client.connected_server_version
+    return (version.major, version.minor) >= _BATCHES_SINCE
+
+
+def stream_config(prefix: str, settings: StreamSettings, *, batches: bool) -> StreamConfig:
     return StreamConfig(
         name=stream_name(prefix),
         description="Graft: webhook deliveries on their way to the database",
@@ -63,6 +72,7 @@ def stream_config(prefix: str, settings: StreamSettings) -> StreamConfig:
         max_bytes=settings.max_bytes,
         num_replicas=settings.replicas,
         duplicate_window=DUPLICATE_WINDOW,
+        allow_atomic=True if batches else None,
     )
 
 
@@ -79,13 +89,13 @@ def consumer_config() -> ConsumerConfig:
     )
 
 
-async def ensure(js: JetStreamContext, prefix: str, settings: StreamSettings) -> None:
+async def ensure(js: JetStreamContext, prefix: str, settings: StreamSettings, *, batches: bool) -> None:
     """Create the stream and the consumer, or change them to what they have to be.
 
     Several replicas may do so at once. Raises ConfigError where an operator has to act, TransientError when
     JetStream does not answer.
     """
-    config = stream_config(prefix, settings)
+    config = stream_config(prefix, settings, batches=batches)
     try:
         try:
             await js.add_stream(config)

@@ -249,12 +249,15 @@ class Injector:
         await self._resize(STREAM_BYTES)
 
     async def _resize(self, max_bytes: int) -> None:
-        config = streams.stream_config(PREFIX, StreamSettings(max_bytes=max_bytes))
+        settings = StreamSettings(max_bytes=max_bytes)
         while True:
             try:
                 async with self._nats:
                     client = await nats.connect(self.ground.nats.url, allow_reconnect=False)
                     try:
+                        config = streams.stream_config(
+                            PREFIX, settings, batches=streams.takes_batches(client)
+                        )
                         await client.jetstream(timeout=5).update_stream(config)
                     finally:
                         await client.close()

@@ -361,7 +361,7 @@ async def test_a_server_without_jetstream_is_told(own_server: NatsServer) -> Non
     try:
         nobody = bus.client.jetstream(domain="elsewhere", timeout=1)
         with pytest.raises(TransientError, match="is it switched on in the server"):
-            await streams.ensure(nobody, "graft", SETTINGS)
+            await streams.ensure(nobody, "graft", SETTINGS, batches=True)
     finally:
         await bus.close()
 
