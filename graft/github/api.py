@@ -50,6 +50,7 @@ class Api(abc.ABC):
         seconds: float | None = None,
         max_bytes: int | None = None,
         cached: bool = False,
+        lasting: bool = False,
         **values: Value,
     ) -> Reply:
         """GET, undecoded; for bodies that are no JSON."""
@@ -60,6 +61,7 @@ class Api(abc.ABC):
             seconds=seconds,
             max_bytes=max_bytes,
             cached=cached,
+            lasting=lasting,
         )
         return await self.exchange(request)
 
@@ -71,11 +73,19 @@ class Api(abc.ABC):
         seconds: float | None = None,
         max_bytes: int | None = None,
         cached: bool = True,
+        lasting: bool = False,
         **values: Value,
     ) -> T:
-        """GET one document. Conditional (a 304 is free) unless `cached` is false."""
+        """GET one document. Conditional (a 304 is free) unless `cached` is false; not asked for again where it is
+        `lasting` and still in memory."""
         reply = await self.fetch(
-            route, accept=JSON, seconds=seconds, max_bytes=max_bytes, cached=cached, **values
+            route,
+            accept=JSON,
+            seconds=seconds,
+            max_bytes=max_bytes,
+            cached=cached,
+            lasting=lasting,
+            **values,
         )
         return self._decode("GET", route, reply, into)
 

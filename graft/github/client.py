@@ -209,6 +209,8 @@ class Installation(Api):
             token = await self._current_token(request.call, deadline)
             key = (token.generation, request.url, request.accept)
             kept = self._wire.etags.get(key) if request.cached else None
+            if kept is not None and request.lasting:
+                return Reply(status=200, headers={}, body=kept.body, next_url=kept.next_url)
             headers = self._wire.headers(request.accept, token=token.value, etag=kept.etag if kept else None)
             request = msgspec.structs.replace(request, seconds=max(deadline - time(), 0.01))
             reply = await self._wire.send(request, headers, self._gate)

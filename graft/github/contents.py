@@ -135,7 +135,7 @@ class CommitFiles:
 
     async def _fetch(self, sha: str, *, recursive: bool) -> tuple[_Node, ...]:
         tree = await self._installation.get(
-            _TREE, _Tree, tree_sha=sha, recursive="1" if recursive else None, **self._values
+            _TREE, _Tree, lasting=True, tree_sha=sha, recursive="1" if recursive else None, **self._values
         )
         if tree.truncated:
             call = Call(method="GET", route=_TREE, installation=self._installation.installation_id)

@@ -29,7 +29,8 @@ _CONNECT_SECONDS = 5.0
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """What to ask: `seconds` and `max_bytes` bound this one exchange, `None` means the client's own bounds;
-    `cached` makes it conditional."""
+    `cached` makes it conditional; `lasting`, of what is named by its SHA, spares even that while the token that read
+    it lives."""
 
     call: Call
     url: str
@@ -38,6 +39,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float | None = None
     max_bytes: int | None = None
     cached: bool = False
+    lasting: bool = False
 
 
 @lru_cache(maxsize=256)

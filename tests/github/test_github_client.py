@@ -680,6 +680,16 @@ async def test_an_uncached_read_is_never_conditional(stub: Any, github: GitHub) 
     assert all("if-none-match" not in seen.headers for seen in stub.calls())
 
 
+async def test_what_lasts_is_asked_for_once_as_long_as_the_token_lives(
+    stub: Any, github: GitHub, clock: Any
+) -> None:
+    stub.on(f"GET {PATH}", {"json": {"id": 1}, "headers": {"ETag": '"a"'}}, {"json": {"id": 2}})
+    assert [(await read(github, lasting=True)).id for _ in range(3)] == [1, 1, 1]
+    assert len(stub.calls()) == 1
+    clock.time = 3_400
+    assert (await read(github, lasting=True)).id == 2
+
+
 async def test_a_304_that_was_not_asked_for_is_transient(stub: Any, github: GitHub) -> None:
     stub.on(f"GET {PATH}", {"status": 304})
     with pytest.raises(GitHubUnavailable):
