@@ -16,7 +16,7 @@ def trigger(kind: str, installation: int, repository: int | None, number: int | 
     return Trigger(
         kind=kind,  # type: ignore[arg-type]
         event="pull_request" if kind == "pull" else "push" if kind == "repository" else "installation",
-        delivery_id=f"{kind} {installation} {repository} {number}",
+        delivery_id=f"{kind}-{installation}-{repository}-{number}",
         received_at=datetime.now(UTC),
         installation_id=installation,
         repository_id=repository,
