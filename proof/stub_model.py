@@ -50,7 +50,10 @@ class StubModel:
         await self._runner.cleanup()
 
     async def _answer(self, request: web.Request) -> web.Response:
-        asked = await request.json()
+        try:
+            asked = await request.json()
+        except ConnectionError:  # whoever asked was killed meanwhile
+            raise web.HTTPBadRequest from None
         answer = reply(asked)
         self.calls += 1
         return web.json_response(
