@@ -62,7 +62,7 @@ async def running(settings: ActorSettings, *, model: llm.LlmClient | None = None
     metrics = Metrics()
     async with AsyncExitStack() as stack:
         pool = await database.open_pool(settings.database_url.value, size=POOL_SIZE)
-        stack.push_async_callback(pool.close)
+        stack.push_async_callback(database.close_pool, pool)
         await database.prepare_schema(pool)
         async with pool.acquire() as connection:
             partitioning = Partitioning(await partitions.ensure(connection, settings.partitions))

@@ -7,6 +7,7 @@ migrate once. Code runs on its own schema version or on a newer one that still d
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 from typing import TypeAlias
@@ -15,6 +16,9 @@ import asyncpg
 import msgspec
 
 from graft.errors import ConfigError
+from graft.logs import get_logger
+
+log = get_logger("database")
 
 SCHEMA_VERSION = 1
 
@@ -40,6 +44,7 @@ UNAVAILABLE = (
 
 _HERE = Path(__file__).parent
 _MIGRATIONS = _HERE / "migrations"
+_CLOSE_SECONDS = 5.0
 _LOCK = 0x67726166_74  # "graft"
 
 
@@ -60,6 +65,16 @@ async def open_pool(url: str, *, size: int = 10) -> Pool:
         )
     except (OSError, asyncpg.PostgresError, TimeoutError, ValueError) as error:
         raise ConfigError([f"DATABASE_URL: cannot connect to Postgres ({type(error).__name__})"]) from None
+
+
+async def close_pool(pool: Pool) -> None:
+    """Close what is open, in a few seconds; a database that has gone needs no farewell."""
+    try:
+        async with asyncio.timeout(_CLOSE_SECONDS):
+            await pool.close()
+    except UNAVAILABLE as error:
+        pool.terminate()
+        log.warning("database connections dropped", error=type(error).__name__)
 
 
 class _Connection(asyncpg.Connection):  # type: ignore[misc]  # untyped

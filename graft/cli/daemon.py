@@ -114,6 +114,14 @@ def run_to_end(work: Coroutine[Any, Any, None]) -> None:
         uvloop.run(work)
     except ConfigError as error:
         fail(error)
+    except database.UNAVAILABLE as error:
+        fail(
+            ConfigError(
+                [
+                    f"a server went away while Graft started or stopped ({type(error).__name__}); start it again"
+                ]
+            )
+        )
     except KeyboardInterrupt:
         sys.exit(130)
 

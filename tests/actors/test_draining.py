@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 from actors.daemon import running
 from actors.run import Run
+from graft import embedded
+from graft.cli.demo import settings_for
 from graft.config import Settings
 from graft.database import Pool
+from graft.simulator import Simulator
 
 from .test_system import Scripted, ask
 from .test_system import running as system_running
@@ -66,3 +70,13 @@ async def test_the_others_are_told_when_partitions_are_free(graft: World) -> Non
     async with asyncio.timeout(20):
         while len(graft.daemon.system.held) < graft.daemon.services.settings.partitions:
             await asyncio.sleep(0.02)
+
+
+async def test_a_replica_whose_database_has_gone_ends_in_order(
+    tmp_path: Path, nats_url: str, bus_prefix: str
+) -> None:
+    async with Simulator() as simulator, embedded.postgres_server(tmp_path) as postgres:
+        settings = settings_for(simulator, nats_url, postgres.url(), GRAFT_NATS_PREFIX=bus_prefix)
+        async with asyncio.timeout(60):
+            async with running(settings):
+                postgres.kill()
