@@ -36,7 +36,7 @@ ALL_KILLED: Final = "kill of all replicas until started ones held every partitio
 NATS_BACK: Final = "NATS back until a delivery was accepted"
 POSTGRES_BACK: Final = "Postgres back until every partition was held"
 HANDOVER: Final = "drain, longest that a partition had no holder"
-MEANWHILE: Final = ", another process killed or frozen meanwhile"
+MEANWHILE: Final = ", another process killed, frozen or drained meanwhile"
 _UNHELD = (
     "SELECT count(*) AS unheld FROM partitions"
     " WHERE holder IS NULL OR lease_until < now() OR NOT holder LIKE ANY($1::text[])"
@@ -214,15 +214,18 @@ class Injector:
     async def _drain(self, replica: Replica, fault: Planned) -> None:
         """End it in order: it gives back what it holds, and the other one carries on."""
         async with self._replicas[id(replica)]:
+            # Somebody has to be there to carry on, and two that end at a time leave nobody.
+            alone = not any(other.ready.is_set() for other in self.ground.replicas if other is not replica)
+            self._killed += 1
             ended = asyncio.Event()
-            watching = asyncio.create_task(self._gap(ended))
+            watching = asyncio.create_task(self._gap(ended, alone=alone))
             self.exits.append(await replica.terminate())
             ended.set()
             await asyncio.sleep(fault.for_)
             await watching
             await replica.start()
 
-    async def _gap(self, ended: asyncio.Event) -> None:
+    async def _gap(self, ended: asyncio.Event, *, alone: bool) -> None:
         """The longest that a partition is held by nobody, until the replica has ended and all are held."""
         killed, longest = self._killed, 0.0
         since: dict[int, float] = {}
@@ -235,10 +238,11 @@ class Injector:
             unheld = {row["partition"] for row in rows}
             since = {partition: since.get(partition, now) for partition in unheld}
             longest = max([longest, *(now - at for at in since.values())])
-            if ended.is_set() and not unheld:
+            if ended.is_set() and (alone or not unheld):
                 break
             await asyncio.sleep(0.01)
-        self.seconds[HANDOVER if killed == self._killed else f"{HANDOVER}{MEANWHILE}"].append(longest)
+        disturbed = alone or killed != self._killed
+        self.seconds[f"{HANDOVER}{MEANWHILE}" if disturbed else HANDOVER].append(longest)
 
     # ---------------------------------------------------------------------------------------- the broker
 
