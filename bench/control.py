@@ -23,52 +23,16 @@ from pathlib import Path
 import uvloop
 
 from actors.daemon import Daemon, running
+from bench import filling
+from bench.filling import PULLS
 from graft import control, embedded
 from graft.cli.asking import Asker, asking
 from graft.cli.broker import Broker
 from graft.cli.demo import settings_for
 from graft.simulator import Simulator
 
-REPOSITORIES, PULLS = 100, 100
+REPOSITORIES = 100
 LIMIT_SECONDS = 0.1
-
-FILL = """
-INSERT INTO installations (id, account_login) SELECT n, 'octo' || n FROM generate_series(1, 10) n;
-INSERT INTO repositories (id, installation_id, full_name)
-SELECT n, 1 + n % 10, 'octo' || (1 + n % 10) || '/repo' || n FROM generate_series(1, {repositories}) n;
-INSERT INTO changes (repository_id, pr_number, head_sha, base_ref, author_login, state, pr_updated_at)
-SELECT r, n, md5(r || '-' || n) || '00000000', 'main', 'ann', CASE WHEN n % 3 = 0 THEN 'open' ELSE 'merged' END,
-       now() - n * interval '1 hour'
-  FROM generate_series(1, {repositories}) r, generate_series(1, {pulls}) n;
-INSERT INTO change_provenance (change_id, head_sha, author_kind, author_kind_reason, source, agents)
-SELECT id, head_sha, 'agent', 'declared', 'declared', ARRAY['claude-code'] FROM changes;
-INSERT INTO provenance (change_id, commit_sha, source, author_kind, agent)
-SELECT id, md5(id || '-' || n), 'declared', 'agent', 'claude-code' FROM changes, generate_series(1, 5) n;
-INSERT INTO intent_cards (change_id, head_sha, base_sha, status, risk_class, risk_floor, verifier_status, card,
-                          prompt_version, input_hash, published_at)
-SELECT id, head_sha, head_sha, 'ready', 'logic', 'trivial', 'agrees',
-       jsonb_build_object('goal', jsonb_build_object('text', repeat('Retries the payment. ', 10)),
-                          'changes', jsonb_agg(jsonb_build_object('text', repeat('It tries again. ', 8)))),
-       '1', 'x', now()
-  FROM changes, generate_series(1, 5) GROUP BY id, head_sha;
-INSERT INTO policy_verdicts (change_id, head_sha, base_ref, base_sha, policy_status, outcome, facts_hash)
-SELECT id, head_sha, 'main', head_sha, 'none', 'none', 'x' FROM changes;
-INSERT INTO intent_displays (change_id, card_id, status, shown_at)
-SELECT change_id, id, 'ready', now() FROM intent_cards;
-INSERT INTO check_runs (change_id, head_sha, name, check_run_id, external_id, content_hash)
-SELECT id, head_sha, name, 1, 'x', 'x'
-  FROM changes, unnest('{{graft/intent,graft/policy,graft/provenance}}'::text[]) name;
-INSERT INTO intent_spend (repository_id, change_id, purpose, model, outcome, tokens, cost_usd, spent_at)
-SELECT repository_id, id, purpose, 'claude-opus-5-5', 'ok', 9000, 0.05, now() - pr_number * interval '4 hours'
-  FROM changes, unnest(ARRAY['writer', 'verifier']) purpose;
-INSERT INTO work (address, need, partition, installation_id, repository_id, asked_at, due_at)
-SELECT 'pull.' || repository_id || '.' || pr_number, 'reactions', (pr_number + repository_id) % 32,
-       1 + repository_id % 10, repository_id, now(), now() + interval '1 day'
-  FROM changes;
-INSERT INTO webhook_deliveries (delivery_id, event, status, received_at)
-SELECT 'delivery-' || n, 'pull_request', 'accepted', now() FROM generate_series(1, 30000) n;
-ANALYZE;
-"""
 
 
 def figures(seconds: list[float]) -> tuple[float, float]:
@@ -86,11 +50,13 @@ async def timed(rounds: int, ask: Callable[[int], Awaitable[object]]) -> list[fl
     return seconds
 
 
-def questions(asker: Asker) -> dict[str, Callable[[int], Awaitable[object]]]:
+def questions(
+    asker: Asker, *, repositories: int = REPOSITORIES
+) -> dict[str, Callable[[int], Awaitable[object]]]:
     """What is asked, by the command that asks it."""
 
     def pull(number: int) -> control.ChangeName:
-        repository = 1 + number * 7 % REPOSITORIES
+        repository = 1 + number * 7 % repositories
         name = f"octo{1 + repository % 10}/repo{repository}"
         return control.ChangeName(repository=name, number=1 + number * 13 % PULLS)
 
@@ -117,9 +83,7 @@ async def measure(rounds: int, processes: int) -> bool:
         simulator = await stack.enter_async_context(Simulator())
         settings = settings_for(simulator, nats.url, postgres.url())
         replicas: list[Daemon] = [await stack.enter_async_context(running(settings)) for _ in range(2)]
-        await replicas[0].services.pool.execute(
-            FILL.format(repositories=REPOSITORIES, pulls=PULLS), timeout=120
-        )
+        await filling.fill(replicas[0].services.pool, last=REPOSITORIES)
         while any(len(one.system.held) != 16 for one in replicas):
             await asyncio.sleep(0.1)
         broker = Broker(url=nats.url, prefix=settings.nats_prefix, origin="bench")
