@@ -245,13 +245,15 @@ def main(argv: list[str]) -> int:
     """1 when an aim is missed at the largest size."""
     parser = argparse.ArgumentParser(prog="python -m bench many", description=__doc__)
     parser.add_argument(
-        "--sizes", default=",".join(map(str, SIZES)), help="known changes, in hundreds, ascending"
+        "--sizes", default=",".join(map(str, SIZES)), help="known changes, multiples of 100, ascending"
     )
     parser.add_argument("--live", type=int, default=LIVE, help="actors with work (default: 10,000)")
     parser.add_argument("--rounds", type=int, default=500, help="questions and wake-ups at each size")
     parser.add_argument("--write", action="store_true", help="put table and plot into docs/")
     given = parser.parse_args(argv)
     sizes = [int(size) for size in given.sizes.split(",")]
+    if any(size <= 0 or size % filling.PULLS for size in sizes) or sizes != sorted(sizes):
+        parser.error(f"--sizes: each has to be a multiple of {filling.PULLS}, the smallest first")
     found = uvloop.run(measure(sizes, live=given.live, rounds=given.rounds))
     command = f"python -m bench many --sizes {given.sizes} --live {given.live} --rounds {given.rounds}"
     made = table(found, command, given.rounds)
