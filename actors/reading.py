@@ -38,13 +38,20 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     change: Change
 
 
-class Snapshots:
-    """The last few snapshots, bounded by the characters of their patches."""
+# About what a snapshot takes besides the characters of its patches: a file's names and numbers, a commit's trailers.
+_ROW_BYTES = 2_000
 
-    def __init__(self, characters: int = 32 * 2**20) -> None:
-        self.characters = characters
+
+class Snapshots:
+    """The last few snapshots, bounded by about the memory that they take."""
+
+    def __init__(self, size: int = 32 * 2**20) -> None:
+        self.most = size
         self._kept: OrderedDict[tuple[int, str, str], tuple[Snapshot, int]] = OrderedDict()
         self._size = 0
+
+    def __len__(self) -> int:
+        return len(self._kept)
 
     async def read(self, reading: Reading, base_sha: str) -> Snapshot:
         """The snapshot of the pull request's head against the base branch's present commit."""
@@ -61,11 +68,12 @@ class Snapshots:
             number=pull.number,
             expected=pull.counts,
         )
-        size = sum(len(file.patch or "") for file in found.files)
-        if not found.incomplete and size < self.characters:
+        rows = 1 + len(found.files) + len(found.commits)
+        size = _ROW_BYTES * rows + sum(len(file.patch or "") for file in found.files)
+        if not found.incomplete and size < self.most:
             self._kept[key] = (found, size)
             self._size += size
-        while self._size > self.characters:
+        while self._size > self.most:
             _, (_, dropped) = self._kept.popitem(last=False)
             self._size -= dropped
         return found

@@ -6,6 +6,8 @@ import asyncio
 
 import pytest
 
+from actors.change import ChangeActor
+from actors.reading import Snapshots
 from graft.llm import Outcome
 from graft.testing import FakeModel, agreeable_model, verifier_answer, writer_answer
 
@@ -49,6 +51,17 @@ async def test_the_same_delivery_and_the_same_body_change_nothing(graft: World) 
     )
     await graft.settled()
     assert [r for r in list(graft.simulator.requests)[before:] if r.method != "GET"] == []
+
+
+async def test_small_snapshots_do_not_pile_up(graft: World) -> None:
+    actor = graft.daemon.system.actors["pull"]
+    assert isinstance(actor, ChangeActor)
+    actor.snapshots = Snapshots(size=15_000)
+    for number in range(4):
+        graft.commit(f"feature-{number}", {f"src/app{number}.py": "def main():\n    return 2\n"})
+        await graft.open(f"feature-{number}")
+        await graft.settled()
+    assert 1 <= len(actor.snapshots) <= 3
 
 
 async def test_a_push_moves_comment_and_checks_to_the_new_head(graft: World) -> None:
