@@ -8,6 +8,7 @@ for as long as the process runs; until then publishing fails fast and pulling fi
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
@@ -132,6 +133,13 @@ class Pulled:
             log.debug("acknowledgement lost", error=type(error).__name__)
 
 
+async def disconnect(client: Client) -> None:
+    """Close a connection, also one whose broker has gone: what still waited to be sent cannot be, and uvloop answers
+    the client's attempt with a RuntimeError, which would turn an orderly end into a crash."""
+    with contextlib.suppress(*_NATS_ERRORS, RuntimeError):
+        await client.close()
+
+
 class Bus:
     """One connection to NATS. Made by `Bus.connect`; `close` ends it."""
 
@@ -187,10 +195,10 @@ class Bus:
                     ping_interval=20,
                 )
         except (*_NATS_ERRORS, ValueError) as error:
-            await bus.client.close()
+            await disconnect(bus.client)
             raise ConfigError([bus._why_not(error, creds)]) from None
         except BaseException:
-            await bus.client.close()
+            await disconnect(bus.client)
             raise
         bus._up.set()
         return bus
@@ -232,13 +240,11 @@ class Bus:
         """Hand back what was pulled and not read, send what is waiting, and disconnect."""
         await self.stop_pulling()
         self._up.clear()
-        try:
+        with contextlib.suppress(*_NATS_ERRORS):
             async with asyncio.timeout(2):
                 if self.client.is_connected:
                     await self.client.flush()
-                await self.client.close()
-        except _NATS_ERRORS:
-            await self.client.close()
+        await disconnect(self.client)
 
     # ------------------------------------------------------------------------------------------- the stream
 

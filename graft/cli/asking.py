@@ -16,6 +16,7 @@ import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
+from graft.bus import disconnect
 from graft.cli.broker import Broker
 from graft.control import Operation, Refused
 
@@ -61,7 +62,7 @@ class Asker:
                     allow_reconnect=False,
                 )
         except (nats.errors.Error, TimeoutError, OSError, ValueError) as error:
-            await self.client.close()
+            await disconnect(self.client)
             raise self._no_connection(error) from None
 
     def _no_connection(self, error: Exception) -> Unanswered:
@@ -89,7 +90,7 @@ class Asker:
         self._over.set()
 
     async def close(self) -> None:
-        await self.client.close()
+        await disconnect(self.client)
 
     async def ask(self, operation: Operation[Q, A], question: Q) -> A:
         """The answer. Raises Unanswered."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import nats
 import pytest
+import uvloop
 
 from graft import embedded, streams
 from graft.bus import Bus, BusUnavailable, StreamFull
@@ -142,6 +143,20 @@ async def test_a_broker_that_goes_away_refuses_quickly_and_comes_back(own_server
         assert await names(bus) == ["d-2"]
     finally:
         await bus.close()
+
+
+def test_what_waits_for_a_lost_broker_does_not_spoil_the_end(own_server: NatsServer) -> None:
+    """In uvloop, which the daemon runs in: a replica was drained while its broker was away, and crashed."""
+
+    async def end() -> None:
+        bus = await Bus.connect(own_server.url, prefix="graft")
+        await asyncio.to_thread(own_server.kill)
+        await until(lambda: not bus.connected)
+        await bus.client.publish("graft.wake", b"0")
+        await bus.close()
+        assert bus.client.is_closed
+
+    uvloop.run(end())
 
 
 async def test_a_publish_waits_for_a_broker_that_is_just_restarting(own_server: NatsServer) -> None:
