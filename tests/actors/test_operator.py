@@ -284,7 +284,8 @@ async def test_why_says_so_when_github_does_not_answer_or_the_head_has_moved_on(
     assert reasons.policy_read.startswith("names only")
     assert reasons.verdict is not None
     assert reasons.verdict.rules[0].name == "docs only"
-    graft.simulator.faults.fail("GET /repos/{owner}/{repo}/git/trees/{tree_sha}", status=500, times=None)
+    # Not the trees: those are named by their content, and this daemon has them in memory.
+    graft.simulator.faults.fail("GET /repos/{owner}/{repo}/pulls/{number}", status=500, times=None)
     reasons = await asker.ask(control.WHY, name)
     assert reasons.policy_read == "GitHub: server_error"
     assert reasons.verdict is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
 import pytest
@@ -162,9 +162,11 @@ async def test_an_operator_changes_the_number_under_load(make_world: MakeWorld) 
 
 
 async def settled(graft: World, *others: ActorSystem) -> None:
-    async with AsyncExitStack(), asyncio.timeout(40):
+    """What was being published when its partition went waits for its publish lease, is written again, and is looked
+    at once more when GitHub's lists have caught up: half a minute."""
+    async with asyncio.timeout(90):
         while True:
-            await graft.settled()
+            await graft.settled(seconds=90)
             if not any(other.running for other in others):
                 return
             await asyncio.sleep(0.05)
