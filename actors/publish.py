@@ -10,8 +10,8 @@ a stale write that stands for seconds.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from uuid import UUID, uuid4
 
@@ -104,7 +104,8 @@ async def publish(
     await installation.write_permit(1 + len(wanted))
 
     token = uuid4()
-    began = time.monotonic()
+    clock = asyncio.get_running_loop().time
+    began = clock()
     async with services.pool.acquire() as connection, connection.transaction():
         leased = await changes.acquire(connection, change, token, section_seq=run.seq, lease=run.lease)
     if leased is None:
@@ -114,7 +115,7 @@ async def publish(
         wanted = shown
 
     def guard() -> None:
-        if time.monotonic() > began + PUBLISH_SECONDS - REQUEST_SECONDS:
+        if clock() > began + PUBLISH_SECONDS - REQUEST_SECONDS:
             raise Busy("the publish lease is running out", reason="lease_running_out", retry_after=1.0)
 
     run.say("publishing")
