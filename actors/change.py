@@ -195,11 +195,12 @@ class ChangeActor:
 
     async def _close(self, run: Run, reading: Reading) -> None:
         """Drop what would be shown. A comment that promises a card gets one last update, and so does one of which
-        nobody knows for sure what it shows: somebody died or failed while writing it."""
+        nobody knows for sure what it shows: somebody died or failed while writing it. A repair that waits for GitHub's
+        lists to catch up still looks for a second comment when it is due."""
         done = tuple(run.needs & DISPLAY)
 
         async def drop(connection: Connection) -> None:
-            await work.drop(connection, run.address, DISPLAY, before=run.seq)
+            await work.drop(connection, run.address, DISPLAY - {"repair"}, before=run.seq)
 
         async with self.services.pool.acquire() as connection:
             promises = await cards.promises(connection, reading.change.id)
@@ -212,7 +213,7 @@ class ChangeActor:
         if not uncertain and (True not in promises or reading.change.graft_comment_id is None):
             await run.finish(*done, also=drop)
             return
-        publication = showing.last_word(reading)
+        publication = showing.last_word(reading, thorough=uncertain)
         if uncertain:
             findings = await self._find(run, reading)
             shown = await self.carding.find(run, reading, findings, forced=False)

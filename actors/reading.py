@@ -23,9 +23,11 @@ from graft.store import changes, installations
 from graft.store.changes import Change, PullFacts
 from graft.store.installations import ListedRepository, Repository
 
-# Tries for a pull request that GitHub does not show yet, or shows as it was before the event.
+# Tries for a pull request that GitHub does not show yet.
 PATIENCE = 4
 LAG_SECONDS = 2.0
+# An older head than an event told of is not believed this long after the event: three tries, 2, 4 and 8 s apart.
+STALE_SECONDS = 15.0
 SUSPENDED_SECONDS = 60.0
 
 
@@ -135,7 +137,7 @@ async def read_pull(services: Services, run: Run, repository: Repository, number
         raise TransientError(str(error), reason="not_found_yet", retry_after=LAG_SECONDS) from None
     if (pull.repository_id, pull.number) != (repository.id, number):
         raise PermanentError("the API names another pull request than the trigger", reason="mismatch")
-    if _is_stale(run, pull) and tries < PATIENCE:
+    if _is_stale(run, pull):
         raise TransientError("GitHub shows an older head", reason="stale_head", retry_after=LAG_SECONDS)
     async with services.pool.acquire() as connection:
         change = await _store(connection, repository, pull)
@@ -146,9 +148,14 @@ async def read_pull(services: Services, run: Run, repository: Repository, number
 
 
 def _is_stale(run: Run, pull: pulls.Pull) -> bool:
-    """Whether an event told of a newer state than the API shows, both by GitHub's own clock."""
+    """Whether an event told of a newer state than the API shows, both by GitHub's own clock. It has whole seconds: of
+    another head in the same second nobody can tell, and it is asked again rather than believed. What else went wrong
+    in the meantime does not use up the patience with a new event."""
     return any(
-        row.head_sha is not None and row.head_sha != pull.head_sha and pull.updated_at < row.asked_at
+        row.head_sha is not None
+        and row.head_sha != pull.head_sha
+        and pull.updated_at <= row.asked_at
+        and row.last_asked < STALE_SECONDS
         for row in run.rows.values()
     )
 

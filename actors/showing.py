@@ -117,7 +117,7 @@ def _buttons() -> tuple[checks.Action, ...]:
     )
 
 
-def last_word(reading: Reading) -> Publication:
+def last_word(reading: Reading, *, thorough: bool) -> Publication:
     """The last update of a comment whose promise of a card will not be kept."""
     return Publication(
         head_sha=reading.pull.head_sha,
@@ -128,6 +128,7 @@ def last_word(reading: Reading) -> Publication:
         },
         footer=FOOTER,
         checks=(),
+        thorough=thorough,
         display=(None, "closed"),
         expect_open=False,
     )

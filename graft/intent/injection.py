@@ -113,6 +113,8 @@ def suspect(
 
 def markers_in(text: str, *, prose: bool, path: str | None = None) -> Iterable[str]:
     """The names of the markers in one text. `prose` is text that GitHub renders, where a comment hides."""
+    if not text:
+        return
     text = text[:LONGEST_TEXT]
     plain = text.isascii()
     lowered = (text if plain else _readable(text)).lower()

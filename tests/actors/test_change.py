@@ -8,6 +8,7 @@ import pytest
 
 from actors.change import ChangeActor
 from actors.reading import Snapshots
+from graft.github.api import repository as github_repository
 from graft.llm import Outcome
 from graft.testing import FakeModel, agreeable_model, verifier_answer, writer_answer
 
@@ -246,9 +247,63 @@ async def test_a_closed_pull_request_is_left_without_a_promise_that_nobody_knows
                 await asyncio.sleep(0.01)
         assert "in the making" in graft.comment(pull)
         await graft.simulator.close(pull)
-        await graft.settled()
+        await graft.hurried()
         assert "closed before there was a card" in graft.comment(pull)
         assert "in the making" not in graft.comment(pull)
+
+
+async def test_a_second_comment_is_still_found_when_the_pull_request_was_closed(
+    make_world: MakeWorld,
+) -> None:
+    """Interleavings found this: the close dropped the repair that would have looked for it."""
+    async with make_world(model=agreeable_model(), GRAFT_SETTLE_SECONDS="60") as graft:
+        graft.commit("feature", CHANGE)
+        pull = await graft.open()
+        async with asyncio.timeout(20):
+            while not await graft.pool.fetchval("SELECT graft_comment_id FROM changes"):
+                await asyncio.sleep(0.01)
+        # As after a create of unknown outcome and a list that lagged: two comments, and a look at them later.
+        services, installation = graft.daemon.services, graft.repository.installation
+        assert installation is not None
+        await services.github.installation(installation.id).write(
+            "POST",
+            "repos/{owner}/{repo}/issues/{number}/comments",
+            {"body": graft.comment(pull)},
+            number=pull.number,
+            **github_repository(graft.repository.full_name),
+        )
+        await services.ask_now(
+            services.ask(
+                f"pull.{graft.repository.id}.{pull.number}",
+                "repair",
+                installation_id=installation.id,
+                repository_id=graft.repository.id,
+                delay=20.0,
+            )
+        )
+        await graft.simulator.close(pull)
+        async with asyncio.timeout(20):
+            while await graft.pool.fetchval("SELECT count(*) FROM work WHERE need = 'intent'"):
+                await asyncio.sleep(0.01)
+        await graft.hurried()
+        assert len(graft.comments(pull)) == 1
+
+
+async def test_an_older_head_of_the_same_second_is_asked_for_again(graft: World) -> None:
+    """GitHub's times have whole seconds: the same one says nothing about which head is the later."""
+    graft.commit("feature", CHANGE)
+    pull = await graft.open()
+    await graft.settled()
+    head = graft.commit("feature", {"src/app.py": "def main():\n    return 3\n"})
+    # It shows the older head with the time of the newer one.
+    graft.simulator.faults.serve_old_head(pull, times=None, sha=pull.head_sha)
+    await graft.simulator.synchronize(pull, head)
+    async with asyncio.timeout(20):
+        while not await graft.pool.fetchval("SELECT max(attempts) FROM work WHERE address <> 'lead'"):
+            await asyncio.sleep(0.01)
+    graft.simulator.faults.clear()
+    await graft.hurried()
+    assert f"head `{head[:10]}`" in graft.comment(pull)
 
 
 async def test_a_card_and_a_promise_within_one_second_of_githubs_clock(make_world: MakeWorld) -> None:

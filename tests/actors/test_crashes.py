@@ -172,7 +172,7 @@ async def test_a_create_that_answers_504_after_storing_leaves_one_comment(graft:
     graft.simulator.faults.fail_after(CREATE)
     graft.commit("feature", CHANGE)
     pull = await graft.open()
-    await hurry(graft)
+    await graft.hurried()
     assert len(graft.comments(pull)) == 1
     assert set(graft.checks(pull)) == THREE
 
@@ -184,24 +184,9 @@ async def test_of_two_comments_that_a_lagging_list_caused_the_first_stays(graft:
     assert tip is not None
     pull = await graft.open()
     graft.simulator.faults.lag_comments(pull.issue, reads=1)
-    await hurry(graft)
+    await graft.hurried()
     [left] = graft.comments(pull)
     assert left.id == min(c.id for c in pull.issue.comments)
-
-
-async def hurry(graft: World) -> None:
-    """Until nothing is left, without waiting for retries and verifications to fall due."""
-    async with asyncio.timeout(45):
-        while True:
-            await graft.simulator.drain()
-            await graft.pool.execute("UPDATE work SET due_at = now() WHERE address <> 'lead'")
-            left = await graft.pool.fetchval(
-                "SELECT count(*) FROM work WHERE dead_at IS NULL AND address <> 'lead'"
-            )
-            backlog = await graft.daemon.services.bus.backlog()
-            if not left and not backlog.messages and not graft.daemon.system.running:
-                return
-            await asyncio.sleep(0.1)
 
 
 async def test_two_daemons_and_a_crowd_of_triggers_make_one_comment(

@@ -60,6 +60,20 @@ class World:
                     return
                 await asyncio.sleep(0.02)
 
+    async def hurried(self) -> None:
+        """Until nothing is left, without waiting for retries and verifications to fall due."""
+        async with asyncio.timeout(45):
+            while True:
+                await self.simulator.drain()
+                await self.pool.execute("UPDATE work SET due_at = now() WHERE address <> 'lead'")
+                left = await self.pool.fetchval(
+                    "SELECT count(*) FROM work WHERE dead_at IS NULL AND address <> 'lead'"
+                )
+                backlog = await self.daemon.services.bus.backlog()
+                if not left and not backlog.messages and not self.daemon.system.running:
+                    return
+                await asyncio.sleep(0.1)
+
     def comments(self, pull: Pull) -> list[Comment]:
         """The comments that this App left on a pull request."""
         return [c for c in pull.issue.comments if c.body.startswith("<!-- graft:managed-comment")]
