@@ -145,7 +145,7 @@ async def publish(
             )
     except Exception as error:  # noqa: BLE001 - committed or repaired below, then raised
         failure = error
-    await _settle(services, run, leased.change, token, publication, sent, failure, done, also)
+    await _settle(services, run, leased, token, publication, sent, failure, done, also)
     return sent.writes
 
 
@@ -238,7 +238,7 @@ async def _refusal(services: Services, run: Run, change: Change) -> Busy | LostP
 async def _settle(
     services: Services,
     run: Run,
-    change: Change,
+    leased: changes.Leased,
     token: UUID,
     publication: Publication,
     sent: _Sent,
@@ -247,10 +247,16 @@ async def _settle(
     also: Also | None,
 ) -> None:
     """Commit what was written; where that cannot be done, ask for a repair."""
+    change = leased.change
     comment_id = sent.comment.id if sent.comment is not None else change.graft_comment_id
     created = sent.comment is not None and sent.comment.id != change.graft_comment_id
-    # The list of comments may lag: there may be an older one of ours that was not shown.
-    uncertain = isinstance(failure, AmbiguousWrite) or (publication.thorough and created)
+    # The list of comments may lag: there may be an older one of ours that was not shown. And whoever gives up what
+    # somebody else had abandoned does not know what that one wrote.
+    uncertain = (
+        isinstance(failure, AmbiguousWrite)
+        or (publication.thorough and created)
+        or (leased.abandoned and failure is not None)
+    )
 
     async def commit(connection: Connection) -> None:
         stands = await changes.commit_publication(
