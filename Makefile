@@ -2,10 +2,11 @@ PY := .venv/bin/python
 ARGS ?=
 SECONDS ?= 60
 N ?= 10
+ORDERS ?= 10000
 SEED ?= 1
 MINUTES ?= 10
 
-.PHONY: install run test lint types imports e2e bench bench-peers fuzz hostile flood canaries fairness upgrade restore lock sbom clean
+.PHONY: install run test lint types imports e2e bench bench-peers chaos interleavings soak fuzz hostile flood canaries fairness upgrade restore lock sbom clean
 
 install: .venv/.installed
 
@@ -61,6 +62,9 @@ fuzz: install
 
 chaos: install
 	$(PY) -m proof chaos --runs $(N) --seed $(SEED) $(ARGS)
+
+interleavings: install
+	$(PY) -m proof interleavings --orders $(ORDERS) --seed $(SEED) $(ARGS)
 
 soak: install
 	$(PY) -m proof soak --minutes $(MINUTES) $(ARGS)

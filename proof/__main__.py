@@ -7,6 +7,7 @@ import sys
 
 PROOFS = {
     "chaos": "seeded faults against real servers and daemons; every accepted delivery has its outcome",
+    "interleavings": "orders of events around one pull request, drawn by a seeded scheduler: what must hold",
     "soak": "steady load; memory, descriptors, tasks, connections and actors level off",
     "canaries": "words in every untrusted field and every secret, and a search everywhere else",
     "flood": "a thousand senders that mean harm, against `graft ingress`: memory, and good deliveries answered",
