@@ -12,10 +12,14 @@ pushes have settled; a newer head cancels the call.
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
+from uuid import UUID
+
+import msgspec
 
 from actors import reactions, reviewers, showing
 from actors.carding import Carding, Findings, Shown
-from actors.publish import Overtaken, publish
+from actors.publish import Overtaken, Published, publish
 from actors.reading import Reading, Snapshots, find_repository, read_pull, read_rules
 from actors.run import Run
 from actors.services import Services
@@ -39,6 +43,33 @@ USUAL_WRITES = 4
 RERUN_SECONDS = 60.0
 
 
+class _Standing:
+    """What this process published last, of the changes it published lately. After `seconds` it is looked at again:
+    somebody may have edited or deleted the comment, and no event says so."""
+
+    def __init__(self, most: int = 4_096, seconds: float = 600.0) -> None:
+        self._kept: OrderedDict[UUID, tuple[Published, float]] = OrderedDict()
+        self._most = most
+        self._seconds = seconds
+
+    def get(self, change_id: UUID) -> Published | None:
+        published, at = self._kept.get(change_id, (None, 0.0))
+        return published if _now() < at + self._seconds else None
+
+    def put(self, change_id: UUID, published: Published) -> None:
+        """Without what GitHub holds: that is good for the run that wrote it."""
+        _, at = self._kept.pop(change_id, (None, None))
+        confirmed = at is not None and published.comment is None
+        bare = msgspec.structs.replace(published, comment=None, runs=None)
+        self._kept[change_id] = (bare, at if confirmed and at is not None else _now())
+        if len(self._kept) > self._most:
+            self._kept.popitem(last=False)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
 class ChangeActor:
     """Does the needs of `pull.<repository>.<number>`."""
 
@@ -47,6 +78,7 @@ class ChangeActor:
         self.snapshots = Snapshots()
         self.memory = Memory()
         self.carding = Carding(services)
+        self.published = _Standing()
 
     async def run(self, run: Run) -> None:
         _, repository_id, number = run.address.split(".")
@@ -77,12 +109,13 @@ class ChangeActor:
         findings = await self._find(run, reading)
         forced = await self._forced(run, reading)
         shown = await self.carding.find(run, reading, findings, forced="intent" in forced)
+        earlier = None
         if shown.due_now:
-            await self._publish(run, reading, findings, shown, forced, done=())
+            earlier = await self._publish(run, reading, findings, shown, forced, done=())
             shown = await self._write(run, reading, findings)
         later = shown.retry_in is not None and "intent" in run.needs
         done = tuple(run.needs & DISPLAY - ({"intent"} if later else set()))
-        await self._publish(run, reading, findings, shown, forced, done=done)
+        await self._publish(run, reading, findings, shown, forced, done=done, earlier=earlier)
         if later and shown.retry_in is not None:
             await run.postpone("intent", shown.retry_in, shown.failure)
 
@@ -126,7 +159,8 @@ class ChangeActor:
         forced: frozenset[str],
         *,
         done: tuple[str, ...],
-    ) -> None:
+        earlier: Published | None = None,
+    ) -> Published:
         decision = showing.decide(reading, findings, shown)
         retried = any(row.attempts for row in run.rows.values())
         publication = showing.publication(
@@ -145,7 +179,7 @@ class ChangeActor:
             changed = await showing.store(connection, reading, findings, shown, decision)
             await self.services.ask_now(*asks, connection=connection)
 
-        await publish(
+        published = await publish(
             self.services,
             run,
             reading.change,
@@ -154,9 +188,12 @@ class ChangeActor:
             publication,
             done=done,
             also=also,
+            earlier=earlier or self.published.get(reading.change.id),
         )
+        self.published.put(reading.change.id, published)
         await self.services.wake(asks)
         await self._tell(reading, shown, changed)
+        return published
 
     def _ask_card(self, reading: Reading) -> work.Ask:
         """Nobody has asked for a card, and one is missing."""

@@ -68,12 +68,27 @@ class Overtaken(Busy):
         super().__init__("the pull request has moved on", reason="overtaken", retry_after=0.5)
 
 
+class Published(msgspec.Struct, frozen=True, kw_only=True):
+    """What was published as `seq`, and what GitHub holds since: the comment and the check runs of that head. Without
+    these it still tells whether publishing again would change anything."""
+
+    seq: int
+    digest: bytes
+    comment: comment.Comment | None = None
+    runs: tuple[checks.CheckRun, ...] | None = None
+
+
 class _Sent(msgspec.Struct, kw_only=True):
-    """What was written so far."""
+    """What was written so far, and the check runs that were found and made."""
 
     comment: comment.Written | None = None
     runs: dict[str, changes.CheckRun] = msgspec.field(default_factory=dict)
+    listed: tuple[checks.CheckRun, ...] | None = None
     writes: int = 0
+
+
+class _Moved(Exception):
+    """Something was published since, or is being published."""
 
 
 Also = Callable[[Connection], Awaitable[None]]
@@ -89,12 +104,22 @@ async def publish(
     *,
     done: tuple[str, ...],
     also: Also | None = None,
-) -> int:
-    """Show `publication`, and mark the needs `done` in the commit of what was shown. Returns the writes made.
+    earlier: Published | None = None,
+) -> Published:
+    """Show `publication`, and mark the needs `done` in the commit of what was shown.
+
+    `earlier` is what this process published of the change last. Where that is the same and still the last one, nothing
+    is asked of GitHub; where it was published by this same run, what it left is not read again.
 
     Raises Overtaken when this state is not the newest any more, Busy while another publisher is at it,
     LostPartition when the partition has changed hands, and the client's errors.
     """
+    digest = _digest(publication)
+    if earlier is not None and earlier.digest == digest and not (publication.thorough or publication.renew):
+        try:
+            return await _confirm(run, change, earlier, done, also)
+        except _Moved:
+            pass
     async with services.pool.acquire() as connection:
         stored = await changes.check_runs(connection, change.id, publication.head_sha)
         mine = await cards.ids(connection, change.id) | {str(change.id)}
@@ -113,13 +138,16 @@ async def publish(
     if leased.abandoned:
         publication = msgspec.structs.replace(publication, thorough=True)
         wanted = shown
+    known = earlier if earlier is not None and earlier.seq == run.seq == leased.change.section_seq else None
+    if known is not None and (publication.thorough or publication.renew):
+        known = None
 
     def guard() -> None:
         if clock() > began + PUBLISH_SECONDS - REQUEST_SECONDS:
             raise Busy("the publish lease is running out", reason="lease_running_out", retry_after=1.0)
 
     run.say("publishing")
-    sent = _Sent()
+    sent = _Sent(listed=known.runs if known else None)
     failure: Exception | None = None
     try:
         guard()
@@ -133,6 +161,7 @@ async def publish(
             footer=publication.footer,
             stored_id=leased.change.graft_comment_id,
             thorough=publication.thorough,
+            last=known.comment if known else None,
             guard=guard,
         )
         if sent.comment is not None:
@@ -146,7 +175,33 @@ async def publish(
     except Exception as error:  # noqa: BLE001 - committed or repaired below, then raised
         failure = error
     await _settle(services, run, leased, token, publication, sent, failure, done, also)
-    return sent.writes
+    return Published(
+        seq=run.seq,
+        digest=digest,
+        comment=sent.comment.comment if sent.comment else None,
+        runs=sent.listed,
+    )
+
+
+def _digest(publication: Publication) -> bytes:
+    """The same for publications that show the same."""
+    shown = msgspec.structs.replace(publication, thorough=False, renew=frozenset())
+    return hashlib.blake2b(msgspec.json.encode(shown, order="deterministic"), digest_size=16).digest()
+
+
+async def _confirm(
+    run: Run, change: Change, earlier: Published, done: tuple[str, ...], also: Also | None
+) -> Published:
+    """Mark the needs as done without publishing. Raises _Moved where that is not enough, LostPartition."""
+
+    async def stands(connection: Connection) -> None:
+        if not await changes.confirm(connection, change.id, shown_seq=earlier.seq, section_seq=run.seq):
+            raise _Moved
+        if also is not None:
+            await also(connection)
+
+    await run.finish(*done, also=stands)
+    return msgspec.structs.replace(earlier, seq=run.seq)
 
 
 def _differs(check: Check, stored: changes.CheckRun | None, publication: Publication) -> bool:
@@ -177,12 +232,12 @@ async def _write_checks(
     guard: Callable[[], None],
     sent: _Sent,
 ) -> None:
-    guard()
-    runs = list(
-        await checks.list_ours(
+    if sent.listed is None:
+        guard()
+        sent.listed = await checks.list_ours(
             installation, full_name, publication.head_sha, app_id=services.settings.github_app_id
         )
-    )
+    runs = sent.listed
 
     def belongs(found: checks.CheckRun) -> bool:
         return found.external_id in mine
@@ -215,6 +270,7 @@ async def _write_checks(
         )
         published = await checks.upsert(installation, full_name, document, run=place.run, guard=guard)
         sent.writes += published.written
+        sent.listed = (*(one for one in sent.listed if one.id != published.run.id), published.run)
         sent.runs[check.name] = changes.CheckRun(
             check_run_id=published.run.id,
             external_id=check.external_id,

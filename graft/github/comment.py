@@ -51,13 +51,20 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Written(msgspec.Struct, frozen=True, kw_only=True):
-    """The managed comment after an `upsert`. Times are GitHub's; `written` is false when nothing had changed."""
+    """The managed comment after an `upsert`; `written` is false when nothing had changed."""
 
-    id: int
-    created_at: datetime.datetime
-    updated_at: datetime.datetime
+    comment: Comment
     written: bool
     duplicates: tuple[int, ...] = ()
+
+    @property
+    def id(self) -> int:
+        return self.comment.id
+
+    @property
+    def updated_at(self) -> datetime.datetime:
+        """By GitHub's clock."""
+        return self.comment.updated_at
 
 
 class Author(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,27 +133,32 @@ async def upsert(
     footer: str,
     stored_id: int | None = None,
     thorough: bool = False,
+    last: Comment | None = None,
     guard: Guard = lambda: None,
 ) -> Written | None:
     """Bring the managed comment to hold these sections: read, compose, then create, update or leave it.
 
-    `None` when there is no comment and no section to show. Raises `AmbiguousWrite` when the outcome of a create
+    `last` is the comment as the caller left it a moment ago, which is not read again. `None` when there is no comment
+    and no section to show. Raises `AmbiguousWrite` when the outcome of a create
     or update is unknown: look again, `thorough`, before the next write.
     """
-    found = await find(
-        installation, full_name, number, author, stored_id=stored_id, thorough=thorough, guard=guard
-    )
+    if last is not None:
+        found = Found(comment=last)
+    else:
+        found = await find(
+            installation, full_name, number, author, stored_id=stored_id, thorough=thorough, guard=guard
+        )
     old = found.comment
     body = comment_body.compose(old.body if old else None, sections, footer=footer)
     if old is not None:
         if _same(old.body or "", body):
-            return _written(old, False, found.duplicates)
+            return Written(comment=old, written=False, duplicates=found.duplicates)
         guard()
         try:
             new = await installation.patch(
                 _ONE, {"body": body}, Comment, comment_id=old.id, **repository(full_name)
             )
-            return _written(new, True, found.duplicates)
+            return Written(comment=new, written=True, duplicates=found.duplicates)
         except GitHubRefused as error:
             if error.reason not in ("not_found", "gone"):
                 raise
@@ -155,7 +167,7 @@ async def upsert(
         return None
     guard()
     new = await installation.post(_LIST, {"body": body}, Comment, number=number, **repository(full_name))
-    return _written(new, True, found.duplicates)
+    return Written(comment=new, written=True, duplicates=found.duplicates)
 
 
 async def delete_duplicates(
@@ -187,13 +199,3 @@ async def _read(installation: Installation, full_name: str, comment_id: int) -> 
 def _same(old: str, new: str) -> bool:
     """Equal but for line ends, which GitHub's web editor changes."""
     return old.replace("\r\n", "\n") == new.replace("\r\n", "\n")
-
-
-def _written(comment: Comment, written: bool, duplicates: tuple[int, ...]) -> Written:
-    return Written(
-        id=comment.id,
-        created_at=comment.created_at,
-        updated_at=comment.updated_at,
-        written=written,
-        duplicates=duplicates,
-    )

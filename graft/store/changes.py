@@ -199,6 +199,21 @@ async def commit_publication(
     return updated is not None
 
 
+async def confirm(connection: Connection, change_id: UUID, *, shown_seq: int, section_seq: int) -> bool:
+    """Say that what was published as `shown_seq` is what run `section_seq` would publish. False where it is not the
+    last publication, or somebody is publishing or has died while publishing."""
+    confirmed = await connection.fetchval(
+        """
+        UPDATE changes SET section_seq = $3
+         WHERE id = $1 AND section_seq = $2 AND publish_token IS NULL AND $2 <= $3 RETURNING 1
+        """,
+        change_id,
+        shown_seq,
+        section_seq,
+    )
+    return confirmed is not None
+
+
 async def release(connection: Connection, change_id: UUID, token: UUID) -> None:
     """Let go of the lease with nothing published."""
     await connection.execute(

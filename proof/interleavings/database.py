@@ -26,6 +26,7 @@ _STATEMENTS: Final[dict[tuple[str, str], str]] = {
     (f"SELECT {_CHANGE} FROM changes", ""): "get_change",
     ("UPDATE changes c SET publish_token", ""): "acquire",
     ("UPDATE changes SET section_seq", ""): "commit_publication",
+    ("UPDATE changes SET section_seq", "AND publish_token IS NULL"): "confirm",
     ("SELECT publish_token IS NOT NULL FROM changes", ""): "is_abandoned",
     ("SELECT name, check_run_id, external_id", ""): "stored_runs",
     ("INSERT INTO check_runs", ""): "put_runs",

@@ -164,6 +164,13 @@ class Memory:
             }
         return []
 
+    def confirm(self, change_id: UUID, shown_seq: int, seq: int) -> list[Row]:
+        row = self.change_by_id(change_id)
+        if row is None or row["publish_token"] is not None or not row["section_seq"] == shown_seq <= seq:
+            return []
+        self._update(row, section_seq=seq)
+        return [{"?column?": 1}]
+
     def is_abandoned(self, change_id: UUID) -> list[Row]:
         row = self.change_by_id(change_id)
         return [] if row is None else [{"abandoned": row["publish_token"] is not None}]

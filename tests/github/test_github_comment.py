@@ -122,7 +122,7 @@ async def test_one_comment_is_made_and_then_updated_in_place(
     assert first.id == again.id == changed.id
     assert list(parse(bodies(pull)[0])) == ["intent", "policy"]
     assert len(bodies(pull)) == 1
-    assert changed.updated_at >= first.created_at
+    assert changed.updated_at >= first.comment.created_at
 
 
 async def test_nothing_to_say_makes_no_comment(client: Installation, pull: Pull, us: Author) -> None:

@@ -102,8 +102,10 @@ class Questions:
         token, seq, lease = self.random.choice(TOKENS), self.random.randrange(5), self.random.choice(LEASES)
         comment, what = (
             self.random.choice((None, 7)),
-            self.random.choice(("acquire", "commit", "abandoned", "guard")),
+            self.random.choice(("acquire", "commit", "confirm", "abandoned", "guard")),
         )
+
+        shown_seq = self.random.randrange(5)
 
         async def ask(side: Side) -> object:
             if what == "guard":
@@ -120,6 +122,10 @@ class Questions:
             if what == "commit":
                 return await changes.commit_publication(
                     side.connection, side.change.id, token, section_seq=seq, comment_id=comment
+                )
+            if what == "confirm":
+                return await changes.confirm(
+                    side.connection, side.change.id, shown_seq=shown_seq, section_seq=seq
                 )
             return await changes.is_abandoned(side.connection, side.change.id)
 
