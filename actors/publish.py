@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from uuid import UUID, uuid4
 
 import msgspec
 
 from actors.run import Busy, Run
 from actors.services import Services
-from graft.database import Connection
+from graft.database import UNAVAILABLE, Connection
 from graft.github import AmbiguousWrite, Installation, checks, comment, pulls
 from graft.store import cards, changes, partitions, work
 from graft.store.changes import PUBLISH_SECONDS, Change
@@ -149,38 +150,51 @@ async def publish(
     run.say("publishing")
     sent = _Sent(listed=known.runs if known else None)
     failure: Exception | None = None
-    try:
-        guard()
-        _check_live(await pulls.read_pull(installation, full_name, change.pr_number), publication)
-        sent.comment = await comment.upsert(
-            installation,
-            full_name,
-            change.pr_number,
-            services.author,
-            sections=publication.sections,
-            footer=publication.footer,
-            stored_id=leased.change.graft_comment_id,
-            thorough=publication.thorough,
-            last=known.comment if known else None,
-            guard=guard,
-        )
-        if sent.comment is not None:
-            sent.writes += sent.comment.written
-            await comment.delete_duplicates(installation, full_name, sent.comment.duplicates, guard=guard)
-            sent.writes += len(sent.comment.duplicates)
-        if wanted:
-            await _write_checks(
-                services, installation, full_name, change, publication, wanted, stored, mine, guard, sent
+    async with _looked_after(services, run, change):
+        try:
+            guard()
+            _check_live(await pulls.read_pull(installation, full_name, change.pr_number), publication)
+            sent.comment = await comment.upsert(
+                installation,
+                full_name,
+                change.pr_number,
+                services.author,
+                sections=publication.sections,
+                footer=publication.footer,
+                stored_id=leased.change.graft_comment_id,
+                thorough=publication.thorough,
+                last=known.comment if known else None,
+                guard=guard,
             )
-    except Exception as error:  # noqa: BLE001 - committed or repaired below, then raised
-        failure = error
-    await _settle(services, run, leased, token, publication, sent, failure, done, also)
+            if sent.comment is not None:
+                sent.writes += sent.comment.written
+                await comment.delete_duplicates(installation, full_name, sent.comment.duplicates, guard=guard)
+                sent.writes += len(sent.comment.duplicates)
+            if wanted:
+                await _write_checks(
+                    services, installation, full_name, change, publication, wanted, stored, mine, guard, sent
+                )
+        except Exception as error:  # noqa: BLE001 - committed or repaired below, then raised
+            failure = error
+        await _settle(services, run, leased, token, publication, sent, failure, done, also)
     return Published(
         seq=run.seq,
         digest=digest,
         comment=sent.comment.comment if sent.comment else None,
         runs=sent.listed,
     )
+
+
+@asynccontextmanager
+async def _looked_after(services: Services, run: Run, change: Change) -> AsyncIterator[None]:
+    """Ask for a repair where the run is ended on the way: a replica that was stopped until it had lost its partition
+    may have sent something just before it found out."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        with suppress(*UNAVAILABLE):
+            await services.ask_now(_repair(services, run, change, delay=REQUEST_SECONDS))
+        raise
 
 
 def _digest(publication: Publication) -> bytes:
@@ -314,23 +328,29 @@ async def _settle(
         or (leased.abandoned and failure is not None)
     )
 
+    # A part of it may stand: what was published before is then not the last that GitHub was told.
+    told = failure is None or sent.writes > 0 or isinstance(failure, AmbiguousWrite)
+
     async def commit(connection: Connection) -> None:
         stands = await changes.commit_publication(
             connection,
             change.id,
             token,
-            section_seq=run.seq if failure is None else change.section_seq,
+            section_seq=run.seq if told else change.section_seq,
             comment_id=comment_id,
         )
         if not stands:
             raise Busy("published after the lease had run out", reason="lease_lost", retry_after=1.0)
         await changes.put_check_runs(connection, change.id, publication.head_sha, sent.runs)
-        if sent.comment is not None and publication.display is not None and failure is None:
+        # Also where the rest failed: the comment shows it, and may promise what nobody keeps.
+        if sent.comment is not None and publication.display is not None:
             card_id, status = publication.display
             await cards.shown(connection, change.id, card_id, status, sent.comment.updated_at)
         if also is not None and failure is None:
             await also(connection)
         if uncertain:
+            # A repair that is being done is over: merged with it, the next one would be due at once.
+            await work.finish(connection, [row for need, row in run.rows.items() if need == "repair"])
             await services.ask_now(
                 _repair(services, run, change, delay=VERIFY_SECONDS), connection=connection
             )

@@ -19,7 +19,7 @@ from graft.errors import PermanentError, TransientError
 from graft.github import CommitFiles, Installation, NotFound, pulls, repositories, snapshot
 from graft.policy import LoadedPolicy, load
 from graft.records import RecordsReview
-from graft.store import changes, installations
+from graft.store import changes, installations, partitions
 from graft.store.changes import Change, PullFacts
 from graft.store.installations import ListedRepository, Repository
 
@@ -124,7 +124,8 @@ async def read_pull(services: Services, run: Run, repository: Repository, number
     """The pull request as the API shows it, stored as a change.
 
     Raises PermanentError (`mismatch`) when it is not the one that was asked for, and TransientError while
-    GitHub does not show it yet or still shows it as it was before the event.
+    GitHub does not show it yet or still shows it as it was before the event. LostPartition where somebody else has
+    taken over.
     """
     run.say("reading the pull request")
     client = services.github.installation(repository.installation_id)
@@ -139,7 +140,9 @@ async def read_pull(services: Services, run: Run, repository: Repository, number
         raise PermanentError("the API names another pull request than the trigger", reason="mismatch")
     if _is_stale(run, pull):
         raise TransientError("GitHub shows an older head", reason="stale_head", retry_after=LAG_SECONDS)
-    async with services.pool.acquire() as connection:
+    async with services.pool.acquire() as connection, connection.transaction():
+        # Who was stopped since it read must not put an older head of the same second over a newer one.
+        await partitions.guard(connection, run.lease)
         change = await _store(connection, repository, pull)
     if change is None:
         raise TransientError("GitHub shows an older state", reason="stale_read", retry_after=LAG_SECONDS)

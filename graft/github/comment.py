@@ -106,12 +106,11 @@ async def find(
     guard: Guard = lambda: None,
 ) -> Found:
     """Our comment on a pull request. `thorough` looks for duplicates even when the stored one is fine: due
-    after a create whose outcome was unknown, when the list has had time to catch up."""
+    after a create whose outcome was unknown, when the list has had time to catch up. The stored one is found in any
+    case, also where the list lags and does not show it yet."""
     if stored_id is not None and not thorough:
-        guard()
-        comment = await _read(installation, full_name, stored_id)
-        belongs = comment is not None and comment.issue_url.endswith(f"/issues/{number}")
-        if comment is not None and belongs and is_ours(comment, author):
+        comment = await _stored(installation, full_name, number, author, stored_id, guard)
+        if comment is not None:
             return Found(comment=comment)
     guard()
     comments: list[Comment] = []
@@ -120,7 +119,21 @@ async def find(
         if len(comments) >= _MAX_COMMENTS:
             break
         guard()
+    if thorough and stored_id is not None and all(comment.id != stored_id for comment in comments):
+        comment = await _stored(installation, full_name, number, author, stored_id, guard)
+        comments += [] if comment is None else [comment]
     return choose(comments, author)
+
+
+async def _stored(
+    installation: Installation, full_name: str, number: int, author: Author, comment_id: int, guard: Guard
+) -> Comment | None:
+    """The comment of that id, if it is there, of this pull request and ours."""
+    guard()
+    comment = await _read(installation, full_name, comment_id)
+    if comment is None or not comment.issue_url.endswith(f"/issues/{number}") or not is_ours(comment, author):
+        return None
+    return comment
 
 
 async def upsert(

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -121,7 +121,7 @@ def markers_in(text: str, *, prose: bool, path: str | None = None) -> Iterable[s
     folded = f" {_SPACES.sub(' ', lowered)} "
     for searched, patterns in ((folded, phrases.PHRASES), (lowered, phrases.MARKUP)):
         for marker, (words, pattern) in patterns.items():
-            if any(pattern.search(searched, start, end) for start, end in _around(searched, words)):
+            if _demanded(searched, words, pattern):
                 yield marker
     yield from _foreign(folded if plain else f" {_SPACES.sub(' ', foreign.fold(text))} ", plain)
     if (path is None or not _DATA_FILES.search(path)) and _is_encoded(folded):
@@ -139,11 +139,18 @@ def _foreign(folded: str, plain: bool) -> Iterable[str]:
     """Demands in other languages, in text that `foreign.fold` has folded."""
     searched = foreign.within_sentences(folded)
     for marker, words, pattern in foreign.LATIN if plain else (*foreign.LATIN, *foreign.OTHERS):
-        if any(pattern.search(searched, start, end) for start, end in _around(searched, words)):
+        if _demanded(searched, words, pattern):
             yield marker
 
 
-def _around(text: str, words: Iterable[str]) -> list[tuple[int, int]]:
+def _demanded(text: str, words: Sequence[str], pattern: re.Pattern[str]) -> bool:
+    """Whether the pattern is in the text, near one of its words; most texts have none of them."""
+    if not any(map(text.__contains__, words)):
+        return False
+    return any(pattern.search(text, start, end) for start, end in _around(text, words))
+
+
+def _around(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
     """Stretches of `text` around each word, without overlap."""
     at: list[int] = []
     for word in words:

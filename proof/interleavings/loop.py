@@ -9,14 +9,28 @@ from __future__ import annotations
 import asyncio
 import heapq
 import random
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Coroutine, Generator
+from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
+
+AT_ONCE: Final = 0.5
 
 
 class Stuck(Exception):
     """Everything waits for something that nobody will ever do."""
+
+
+class _Turn:
+    """What `asyncio.sleep(0)` waits for."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield
+
+
+def _over(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 class SeededLoop(asyncio.BaseEventLoop):
@@ -34,6 +48,16 @@ class SeededLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         """Seconds since the loop began, by its own clock."""
         return self._now
+
+    async def pause(self, most: float) -> None:
+        """Let others go on: at once, or for up to `most` seconds."""
+        random = self.random.random()
+        if random < AT_ONCE:
+            await _Turn()
+            return
+        future = self.create_future()
+        self.call_later((random - AT_ONCE) / (1.0 - AT_ONCE) * most, _over, future)
+        await future
 
     def _run_once(self) -> None:
         ready, scheduled = self._ready, self._scheduled
@@ -76,9 +100,3 @@ def here() -> SeededLoop:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, SeededLoop)
     return loop
-
-
-async def pause(most: float) -> None:
-    """Let others go on: at once, or for up to `most` seconds."""
-    random = here().random.random()
-    await asyncio.sleep(0.0 if random < 0.5 else (random - 0.5) * 2.0 * most)

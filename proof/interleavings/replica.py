@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 from actors.change import ChangeActor
 from actors.partitioning import Partitioning
 from actors.services import Services
-from actors.system import ActorSystem
+from actors.system import POLL_SECONDS, ActorSystem
 from graft.bus import Bus
 from graft.config import ActorSettings
 from graft.database import Pool
@@ -21,7 +21,7 @@ from graft.store.work import Due
 from graft.triggers import pull_address
 from proof.interleavings import database
 from proof.interleavings.github import INSTALLATION_ID, NUMBER, REPOSITORY_ID, Client, Forge
-from proof.interleavings.loop import here, pause
+from proof.interleavings.loop import here
 from proof.interleavings.memory import Memory
 
 ADDRESS: Final = pull_address(REPOSITORY_ID, NUMBER)
@@ -36,13 +36,13 @@ class Killed(BaseException):
 
 
 class _Bus:
-    """Wake-ups to this replica; signals to nobody."""
+    """Wake-ups to every replica; signals to nobody."""
 
-    def __init__(self, woken: Callable[[], None]) -> None:
-        self._woken = woken
+    def __init__(self, wake_all: Callable[[], None]) -> None:
+        self._wake_all = wake_all
 
     async def wake(self, _partition: int) -> None:
-        self._woken()
+        self._wake_all()
 
     async def signal(self, _name: str, _facts: object) -> None:
         """Nothing depends on them."""
@@ -60,10 +60,12 @@ class Replica:
         metrics: Metrics,
         model: Callable[[Callable[[str], Awaitable[None]]], LlmClient | None],
         told: Callable[[str, str], None],
+        wake_all: Callable[[], None],
         pace: float,
     ) -> None:
-        """`pace` is how many seconds a step takes at most; `told` hears of each."""
+        """`pace` is how many seconds a step takes at most; `told` hears of each; `wake_all` has all replicas look."""
         self.name = name
+        self._loop = here()
         self.memory = memory
         self.steps = 0
         self.planned: dict[int, Callable[[], None]] = {}
@@ -71,7 +73,7 @@ class Replica:
         self.dead = self.replaced = self.doomed = self.stops = False
         self._pace = pace
         self._told = told
-        bus = _Bus(self.wake)
+        bus = _Bus(wake_all)
         pool = cast(Pool, database.Pool(memory, self.step))
         services = Services(
             settings=settings,
@@ -97,7 +99,7 @@ class Replica:
         if not self.dead:
             self.steps += 1
             self._told(self.name, doing)
-            await pause(self._pace)
+            await self._loop.pause(self._pace)
             if (happens := self.planned.pop(self.steps, None)) is not None:
                 happens()
             if not self.memory.lock.locked():
@@ -111,13 +113,13 @@ class Replica:
 
     async def _thawed(self) -> None:
         """A stopped process stands still. Not within a transaction: everybody would only wait for it here."""
-        while (left := self.frozen_until - here().time()) > 0:
+        while (left := self.frozen_until - self._loop.time()) > 0:
             await asyncio.sleep(left)
 
     async def learn(self) -> None:
         """Find out whether the partition is held: at once by whoever takes it, late by whoever has lost it."""
         if self.memory.partitions[PARTITION]["holder"] != self.name:
-            await asyncio.sleep(here().random.random() * UNAWARE_SECONDS)
+            await asyncio.sleep(self._loop.random.random() * UNAWARE_SECONDS)
         await self._thawed()
         row, believed = self.memory.partitions[PARTITION], self.system.held.get(PARTITION)
         now = row["epoch"] if row["holder"] == self.name else None
@@ -144,8 +146,11 @@ class Replica:
                     await wake.wait()
 
     def _until_due(self) -> float | None:
-        """Seconds until something more is due here."""
+        """Seconds until something more is due here, and then until the next of the looks that come every second."""
         if PARTITION not in self.system.held or ADDRESS in self.system.running:
             return None
         due = [row["due_at"] for row in self.memory.work.values() if row["dead_at"] is None]
-        return (min(due) - self.memory.now).total_seconds() + 0.001 if due else None
+        if not due:
+            return None
+        wait: float = (min(due) - self.memory.now).total_seconds()
+        return wait + self._loop.random.random() * POLL_SECONDS

@@ -38,6 +38,7 @@ from proof.interleavings.replica import ADDRESS, PARTITION, Replica
 
 # A partition is given to somebody else when its holder has not renewed for this long.
 LEASE_SECONDS: Final = 4.0
+RENEWED_EVERY: Final = 2.0
 # What a stopped publisher sent too late stands until its repair.
 DUST_SECONDS: Final = 15.0
 GIVE_UP_SECONDS: Final = 3_600.0
@@ -90,6 +91,7 @@ class Scenario:
 
     def __init__(self, settings: ActorSettings, metrics: Metrics, memory: type[Memory]) -> None:
         loop = here()
+        self.now = loop.time
         self.random = loop.random
         self.memory = memory(loop.time)
         self.memory.repositories[REPOSITORY_ID] = {
@@ -104,7 +106,7 @@ class Scenario:
         self.memory.partitions[PARTITION] = {"holder": "a", "epoch": 1}
         self.forge = Forge(loop.time, self.random, faults=self.random.choice((0, 0, 1, 3)))
         self.pace = self.random.choice((0.02, 0.02, 0.3, 1.5))
-        self._make = partial(self._replica, settings, metrics, with_model=self.random.random() < 0.2)
+        self._make = partial(self._replica, settings, metrics, with_model=self.random.random() < 0.1)
         self.replicas = [self._make("a"), self._make("b")]
         self.disturbances: list[str] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -120,6 +122,7 @@ class Scenario:
             metrics=metrics,
             model=Model if with_model else lambda _step: None,
             told=self._told,
+            wake_all=self._wake_all,
             pace=self.pace,
         )
 
@@ -168,7 +171,7 @@ class Scenario:
 
     async def _people(self) -> None:
         """Pushes, perhaps a close at the end, and the triggers that tell of them."""
-        heads = self.random.choice(("AB", "ABC", "ABA", "ABAB"))
+        heads = self.random.choice(("AB", "AB", "ABA", "ABC"))
         told = [self._spawn(self._deliver("A", 0.0))]
         for name in heads[1:]:
             await asyncio.sleep(self.random.choice((0.05, 0.5, 2.0, 8.0)) * (0.5 + self.random.random()))
@@ -196,6 +199,9 @@ class Scenario:
         )
         connection = database.Connection(self.memory, self._inbox)
         await work.ask(cast(Any, connection), [msgspec.structs.replace(ask, need=need) for need in needs])
+        self._wake_all()
+
+    def _wake_all(self) -> None:
         for replica in self.replicas:
             replica.wake()
 
@@ -231,7 +237,7 @@ class Scenario:
 
     def _stopped(self, replica: Replica) -> None:
         self.disturbances.append("stopped")
-        replica.frozen_until = here().time() + self.random.choice((2.0, 6.0, 12.0, 25.0))
+        replica.frozen_until = self.now() + self.random.choice((2.0, 6.0, 12.0, 25.0))
 
     def _taken(self, replica: Replica) -> None:
         """Its lease ran out without its knowing: what it does goes on."""
@@ -242,20 +248,20 @@ class Scenario:
 
     async def _leases(self) -> None:
         """Give the partition to somebody else when its holder does not renew, and replace the dead."""
-        missed = 0
+        missed = 0.0
         while True:
-            await asyncio.sleep(1.0)
+            await asyncio.sleep(RENEWED_EVERY)
             for replica in [r for r in self.replicas if r.dead and not r.replaced]:
                 replica.replaced = True
                 new = self._make(f"{replica.name}+")
                 self.replicas.append(new)
                 self._go(new)
             name = self.memory.partitions[PARTITION]["holder"]
-            renewing = [r for r in self.replicas if not r.dead and here().time() >= r.frozen_until]
-            missed = 0 if any(r.name == name for r in renewing) else missed + 1
+            renewing = [r for r in self.replicas if not r.dead and self.now() >= r.frozen_until]
+            missed = 0.0 if any(r.name == name for r in renewing) else missed + RENEWED_EVERY
             if missed >= LEASE_SECONDS and renewing:
                 await self._give_to(self.random.choice(renewing))
-                missed = 0
+                missed = 0.0
 
     async def _give_to(self, replica: Replica) -> None:
         async with self.memory.lock:
@@ -269,16 +275,16 @@ class Scenario:
     async def _settled(self) -> list[str]:
         """Until nothing is left to do, and still is not after the dust has settled."""
         quiet_since: float | None = None
-        while here().time() < GIVE_UP_SECONDS:
-            await asyncio.sleep(1.0)
+        while self.now() < GIVE_UP_SECONDS:
+            await asyncio.sleep(3.0)
             busy = self.memory.work or any(
-                not r.dead and (r.system.running or here().time() < r.frozen_until) for r in self.replicas
+                not r.dead and (r.system.running or self.now() < r.frozen_until) for r in self.replicas
             )
             if busy:
                 quiet_since = None
             elif quiet_since is None:
-                quiet_since = here().time()
-            elif here().time() - quiet_since >= DUST_SECONDS:
+                quiet_since = self.now()
+            elif self.now() - quiet_since >= DUST_SECONDS:
                 return []
         left = ", ".join(need for _, need in self.memory.work) or "a run"
         return [f"not settled within an hour: {left}"]

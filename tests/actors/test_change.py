@@ -252,6 +252,32 @@ async def test_a_closed_pull_request_is_left_without_a_promise_that_nobody_knows
         assert "in the making" not in graft.comment(pull)
 
 
+async def test_what_was_shown_a_moment_ago_is_not_read_again(graft: World) -> None:
+    graft.commit("feature", CHANGE)
+    pull = await graft.open()
+    await graft.settled()
+    before = len(graft.simulator.requests)
+    await graft.simulator.label(pull, "anything")
+    await graft.settled()
+    routes = {request.route for request in list(graft.simulator.requests)[before:]}
+    assert routes == {"/repos/{owner}/{repo}/pulls/{number}", "/repos/{owner}/{repo}/git/ref/{ref}"}
+
+
+async def test_a_promise_that_stands_beside_a_failure_is_taken_back_too(make_world: MakeWorld) -> None:
+    """Interleavings found this: the comment was written, the check runs were not, and what it shows was not noted."""
+    async with make_world(model=agreeable_model(), GRAFT_SETTLE_SECONDS="60") as graft:
+        graft.simulator.faults.fail("GET /repos/{owner}/{repo}/commits/{ref}/check-runs", times=None)
+        graft.commit("feature", CHANGE)
+        pull = await graft.open()
+        async with asyncio.timeout(20):
+            while not await graft.pool.fetchval("SELECT max(attempts) FROM work WHERE address <> 'lead'"):
+                await asyncio.sleep(0.01)
+        assert "in the making" in graft.comment(pull)
+        await graft.simulator.close(pull)
+        await graft.hurried()
+        assert "in the making" not in graft.comment(pull)
+
+
 async def test_a_second_comment_is_still_found_when_the_pull_request_was_closed(
     make_world: MakeWorld,
 ) -> None:

@@ -201,3 +201,52 @@ async def test_two_daemons_and_a_crowd_of_triggers_make_one_comment(
         await stage.simulator.drain()
         await stage.until(stage.settled)
         stage.shows_once(pull)
+
+
+async def test_a_run_that_is_ended_while_it_publishes_leaves_a_repair(graft: World) -> None:
+    """Its replica was stopped until it had lost its partition: what it sent may stand, and nobody else knows."""
+    graft.simulator.faults.hang(CREATE, after=True)
+    graft.commit("feature", CHANGE)
+    pull = await graft.open()
+    async with asyncio.timeout(20):
+        while not graft.comments(pull):
+            await asyncio.sleep(0.01)
+    token = await graft.pool.fetchval("SELECT publish_token FROM changes")
+    await graft.pool.execute("UPDATE partitions SET epoch = epoch + 1")
+    async with asyncio.timeout(20):
+        while not await graft.pool.fetchval("SELECT count(*) FROM work WHERE need = 'repair'"):
+            await asyncio.sleep(0.01)
+    assert token is not None
+    assert await graft.pool.fetchval("SELECT publish_token FROM changes") == token, (
+        "nobody else has published"
+    )
+    graft.simulator.faults.release()
+    await graft.hurried()
+    assert len(graft.comments(pull)) == 1
+    assert set(graft.checks(pull)) == THREE
+
+
+async def test_a_later_repair_waits_although_one_was_due(graft: World) -> None:
+    """A look that made a comment itself looks again when the list has caught up, and not at once."""
+    graft.commit("feature", CHANGE)
+    pull = await graft.open()
+    await graft.settled()
+    graft.simulator.world.comments.clear()
+    pull.issue.comments.clear()
+    services, installation = graft.daemon.services, graft.repository.installation
+    assert installation is not None
+    ask = services.ask(
+        f"pull.{graft.repository.id}.{pull.number}",
+        "repair",
+        installation_id=installation.id,
+        repository_id=graft.repository.id,
+    )
+    await services.ask_now(ask)
+    async with asyncio.timeout(20):
+        while not graft.comments(pull) or graft.daemon.system.running:
+            await asyncio.sleep(0.01)
+    waits = await graft.pool.fetchval(
+        "SELECT extract(epoch FROM due_at - now())::float8 FROM work WHERE need = 'repair'"
+    )
+    assert waits is not None
+    assert waits > 10

@@ -125,6 +125,28 @@ async def test_one_comment_is_made_and_then_updated_in_place(
     assert changed.updated_at >= first.comment.created_at
 
 
+async def test_a_list_that_lags_does_not_hide_the_stored_comment(
+    sim: Simulator, client: Installation, pull: Pull, us: Author
+) -> None:
+    """Interleavings found this: looking thoroughly made a second comment, and one more each time."""
+    sim.faults.lag_comments(pull.issue, reads=3)
+    first = await put(client, pull, us)
+    again = await put(client, pull, us, {"policy": "p"}, stored_id=first.id, thorough=True)
+    assert again.id == first.id
+    assert len(bodies(pull)) == 1
+
+
+async def test_what_was_left_a_moment_ago_is_not_read_again(
+    sim: Simulator, client: Installation, pull: Pull, us: Author
+) -> None:
+    first = await put(client, pull, us)
+    asked = len(sim.requests)
+    again = await put(client, pull, us, {"policy": "p"}, last=first.comment)
+    assert [request.method for request in list(sim.requests)[asked:]] == ["PATCH"]
+    assert list(parse(bodies(pull)[0])) == ["intent", "policy"]
+    assert again.id == first.id
+
+
 async def test_nothing_to_say_makes_no_comment(client: Installation, pull: Pull, us: Author) -> None:
     assert await put(client, pull, us, {"intent": None, "policy": ""}) is None
     assert bodies(pull) == []

@@ -14,7 +14,7 @@ from actors import reading
 from graft.config import ActorSettings
 from graft.metrics import Metrics
 from proof.interleavings import Explored, explore, table
-from proof.interleavings.loop import Stuck, here, pause, run
+from proof.interleavings.loop import Stuck, here, run
 from proof.interleavings.memory import Memory, Row
 from proof.interleavings.scenario import Outcome, play, settings
 
@@ -128,7 +128,7 @@ def test_the_loop_has_a_clock_of_its_own_and_an_order_by_its_seed() -> None:
         seen: list[int] = []
 
         async def one(number: int) -> None:
-            await pause(100.0)
+            await here().pause(100.0)
             seen.append(number)
 
         await asyncio.gather(*map(one, range(8)))
