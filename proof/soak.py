@@ -27,6 +27,7 @@ import msgspec
 import psutil
 import uvloop
 
+from actors.daemon import POOL_SIZE
 from bench.tables import Table, publish
 from graft.simulator.repository_git import GitRepository
 from proof.chaos import until_quiet
@@ -46,30 +47,42 @@ SLACK: Final = 0.05
 
 FIGURES: Final = {
     "memory": "MiB",
-    "file descriptors": "",
+    "file descriptors but Postgres": "",
     "threads": "",
     "asyncio tasks": "",
     "actors running": "",
     "Postgres connections": "",
 }
+# A pool opens a connection when all others are busy, and hours may pass until the last one is needed.
+BOUNDS: Final = {"Postgres connections": POOL_SIZE}
 
 
 class Trend(msgspec.Struct, frozen=True, kw_only=True):
     """A straight line through samples: `mean` of them, `slope` per hour, `growth` over the measured time and
-    `scatter`, the standard deviation around the line."""
+    `scatter`, the standard deviation around the line; `most` of them, and the `bound` that there is, if any."""
 
     mean: float
     slope: float
     growth: float
     scatter: float
+    most: float
+    bound: float | None = None
 
     @property
     def levels_off(self) -> bool:
         """Whether nothing grows: a line that falls, or rises by less than noise or slack."""
         return self.growth <= max(2 * self.scatter, SLACK * abs(self.mean), 1.0)
 
+    @property
+    def verdict(self) -> str:
+        if self.levels_off:
+            return "levels off"
+        if self.bound is not None and self.most <= self.bound:
+            return f"within its bound of {self.bound:.0f}"
+        return "grows"
 
-def trend(seconds: Sequence[float], values: Sequence[float]) -> Trend:
+
+def trend(seconds: Sequence[float], values: Sequence[float], *, bound: float | None = None) -> Trend:
     """The line through values at times. Raises statistics.StatisticsError for fewer than two times."""
     line = statistics.linear_regression(seconds, values)
     around = [value - line.intercept - line.slope * at for at, value in zip(seconds, values, strict=True)]
@@ -78,6 +91,8 @@ def trend(seconds: Sequence[float], values: Sequence[float]) -> Trend:
         slope=line.slope * 3600,
         growth=line.slope * (max(seconds) - min(seconds)),
         scatter=statistics.pstdev(around),
+        most=max(values),
+        bound=bound,
     )
 
 
@@ -96,17 +111,17 @@ class Watch:
         """Take one value of each."""
         async with session.get(f"http://127.0.0.1:{self._replica.port}/metrics") as answer:
             metrics = await answer.text()
-        [connections] = await self._ground.fetch(
-            "SELECT count(*) AS open FROM pg_stat_activity"
-            " WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+        postgres = self._ground.links["postgres"].port
+        connections = sum(
+            one.raddr != () and one.raddr.port == postgres for one in self._process.net_connections("tcp")
         )
         sampled = {
             "memory": self._process.memory_info().rss / 2**20,
-            "file descriptors": self._process.num_fds(),
+            "file descriptors but Postgres": self._process.num_fds() - connections,
             "threads": self._process.num_threads(),
             "asyncio tasks": total(metrics, "graft_tasks"),
             "actors running": total(metrics, "graft_actors_running"),
-            "Postgres connections": connections["open"],
+            "Postgres connections": connections,
         }
         self.at.append(time.monotonic() - self._began)
         for name, value in sampled.items():
@@ -115,7 +130,10 @@ class Watch:
     def trends(self) -> dict[str, Trend]:
         """The trend of each figure once the warm-up is over."""
         first = int(len(self.at) * WARM_UP)
-        return {name: trend(self.at[first:], values[first:]) for name, values in self.values.items()}
+        return {
+            name: trend(self.at[first:], values[first:], bound=BOUNDS.get(name))
+            for name, values in self.values.items()
+        }
 
 
 def total(metrics: str, name: str) -> float:
@@ -175,7 +193,7 @@ def table(trends: dict[str, Trend], *, minutes: float, deliveries: int, changes:
             f"{found.slope:+.2f} {FIGURES[name]}".strip(),
             f"{found.growth:+.2f}",
             f"{found.scatter:.2f}",
-            "levels off" if found.levels_off else "grows",
+            found.verdict,
         ]
         for name, found in trends.items()
     ]
@@ -202,4 +220,4 @@ def main(arguments: list[str]) -> int:
     publish(
         table(trends, minutes=options.minutes, deliveries=deliveries, changes=changes), write=options.write
     )
-    return 0 if all(found.levels_off for found in trends.values()) else 1
+    return 1 if any(found.verdict == "grows" for found in trends.values()) else 0

@@ -30,6 +30,13 @@ def test_a_leak_grows(slope: float) -> None:
     assert not found.levels_off
 
 
+def test_what_has_a_bound_may_come_near_to_it() -> None:
+    values = noisy(60, mean=10.0, noise=0.1)
+    assert trend(TIMES, values).verdict == "grows"
+    assert trend(TIMES, values, bound=25).verdict == "within its bound of 25"
+    assert trend(TIMES, values, bound=12).verdict == "grows"
+
+
 def test_what_shrinks_levels_off() -> None:
     assert trend(TIMES, noisy(-500)).levels_off
 
