@@ -26,7 +26,7 @@ from graft.store.installations import ListedRepository, Repository
 # Tries for a pull request that GitHub does not show yet.
 PATIENCE = 4
 LAG_SECONDS = 2.0
-# An older head than an event told of is not believed this long after the event: three tries, 2, 4 and 8 s apart.
+# An older head than an event told of is not believed this long after the event, but waited out.
 STALE_SECONDS = 15.0
 SUSPENDED_SECONDS = 60.0
 
@@ -123,9 +123,8 @@ async def find_repository(services: Services, run: Run, repository_id: int) -> R
 async def read_pull(services: Services, run: Run, repository: Repository, number: int) -> Reading:
     """The pull request as the API shows it, stored as a change.
 
-    Raises PermanentError (`mismatch`) when it is not the one that was asked for, and TransientError while
-    GitHub does not show it yet or still shows it as it was before the event. LostPartition where somebody else has
-    taken over.
+    Raises PermanentError (`mismatch`) when it is not the one that was asked for, TransientError while GitHub does not
+    show it yet, Busy while it shows it as it was before the event, LostPartition where somebody else has taken over.
     """
     run.say("reading the pull request")
     client = services.github.installation(repository.installation_id)
@@ -139,7 +138,7 @@ async def read_pull(services: Services, run: Run, repository: Repository, number
     if (pull.repository_id, pull.number) != (repository.id, number):
         raise PermanentError("the API names another pull request than the trigger", reason="mismatch")
     if _is_stale(run, pull):
-        raise TransientError("GitHub shows an older head", reason="stale_head", retry_after=LAG_SECONDS)
+        raise Busy("GitHub shows an older head", reason="stale_head", retry_after=LAG_SECONDS)
     async with services.pool.acquire() as connection, connection.transaction():
         # Who was stopped since it read must not put an older head of the same second over a newer one.
         await partitions.guard(connection, run.lease)

@@ -72,17 +72,7 @@ class Forgetful(Memory):
         return []
 
 
-class Backwards(Memory):
-    """An older state of the pull request replaces a newer one."""
-
-    def put_change(self, repository_id: int, number: int, *facts: Any) -> list[Row]:
-        key = (repository_id, number)
-        if key in self.changes:
-            self.changes[key] = {**self.changes[key], "pr_updated_at": facts[-1]}
-        return super().put_change(repository_id, number, *facts)
-
-
-@pytest.mark.parametrize("memory", [TwoAtATime, Forgetful, Backwards])
+@pytest.mark.parametrize("memory", [TwoAtATime, Forgetful])
 def test_a_hole_in_the_protocol_is_found(
     memory: type[Memory], chosen: ActorSettings, metrics: Metrics
 ) -> None:
