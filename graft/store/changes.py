@@ -214,17 +214,8 @@ async def confirm(connection: Connection, change_id: UUID, *, shown_seq: int, se
     return confirmed is not None
 
 
-async def release(connection: Connection, change_id: UUID, token: UUID) -> None:
-    """Let go of the lease with nothing published."""
-    await connection.execute(
-        "UPDATE changes SET publish_token = NULL, publish_until = NULL WHERE id = $1 AND publish_token = $2",
-        change_id,
-        token,
-    )
-
-
 async def is_abandoned(connection: Connection, change_id: UUID) -> bool:
-    """Whether somebody took the publish lease and has neither committed nor released it: it is being used now, or
+    """Whether somebody took the publish lease and has not committed: it is being used now, or
     whoever held it died."""
     found: bool = await connection.fetchval(
         "SELECT publish_token IS NOT NULL FROM changes WHERE id = $1", change_id

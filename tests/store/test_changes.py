@@ -62,7 +62,7 @@ async def test_two_changes_on_one_head_are_published_one_after_the_other(
         first, second = uuid4(), uuid4()
         assert await _acquire(connection, change, first, section_seq=5, lease=lease)
         assert await _acquire(connection, twin, second, section_seq=5, lease=lease) is None
-        await changes.release(connection, change.id, first)
+        assert await changes.commit_publication(connection, change.id, first, section_seq=5, comment_id=1)
         assert await _acquire(connection, twin, second, section_seq=5, lease=lease)
 
 
@@ -85,11 +85,28 @@ async def test_a_publisher_that_overslept_its_lease_is_told_so(
         assert taken is not None
         assert taken.abandoned
         assert not await changes.commit_publication(connection, change.id, slow, section_seq=5, comment_id=1)
-        await changes.release(connection, change.id, slow)  # not its to release
         assert await changes.commit_publication(connection, change.id, quick, section_seq=6, comment_id=2)
         stored = await changes.get(connection, 70, 1)
     assert stored is not None
     assert (stored.graft_comment_id, stored.section_seq) == (2, 6)
+
+
+async def test_what_was_shown_last_is_confirmed_and_nothing_else(
+    pool: Pool, change: Change, lease: Lease
+) -> None:
+    token = uuid4()
+    async with pool.acquire() as connection:
+        await _acquire(connection, change, token, section_seq=5, lease=lease)
+        assert not await changes.confirm(connection, change.id, shown_seq=0, section_seq=6), "being published"
+        await changes.commit_publication(connection, change.id, token, section_seq=5, comment_id=1)
+        assert not await changes.confirm(connection, change.id, shown_seq=4, section_seq=6), (
+            "not the last one"
+        )
+        assert not await changes.confirm(connection, change.id, shown_seq=5, section_seq=4), (
+            "a run from before"
+        )
+        assert await changes.confirm(connection, change.id, shown_seq=5, section_seq=6)
+        assert await _acquire(connection, change, uuid4(), section_seq=5, lease=lease) is None
 
 
 async def test_a_lost_partition_gets_no_lease(pool: Pool, change: Change, lease: Lease) -> None:
