@@ -33,6 +33,7 @@ GENERATED = {"graftctl.md"}
 NOT_RUN = {
     r"make (install|test)$": "CI runs exactly these",
     r"make (run|bench)\b": "`graft demo` is run from index.md, the benchmarks take minutes and have tests of their own",
+    r"(make (chaos|interleavings)|\.venv/bin/python -m proof)\b": "takes minutes; tests/proof plays short ones",
     r"python -m bench\b": "takes minutes; the benchmarks have tests of their own",
     r"\.venv/bin/graft review": "the same as in review.md, for a repository of the reader's",
     r"docker ": "Docker does not run everywhere; tests/deploy checks the file and starts what it starts",
